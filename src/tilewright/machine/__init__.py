@@ -1,0 +1,1 @@
+"""Machines: cores, memories, engines, links, and the readers that make them."""

@@ -1,0 +1,1 @@
+"""One tile on one core: constraints, search, cost."""

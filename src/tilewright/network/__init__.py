@@ -1,0 +1,1 @@
+"""Networks: ops, tensors and the readers that make them."""

@@ -1,0 +1,113 @@
+"""Putting a network together, op by op: what every reader and the zoo use."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+
+from tilewright.network.graph import AttributeValue, Network, Op, Operand, Role, Tensor
+from tilewright.network.kinds import KIND_CLASSES, is_mac
+from tilewright.network.nests import Nest
+
+_LETTERS = ("I", "W", "B")
+
+
+class NetworkBuilder:
+    """Collects tensors and ops in topological order; `finish` makes the frozen network."""
+
+    def __init__(self, name: str, source: str = "") -> None:
+        self.name = name
+        self.source = source
+        self.tensors: dict[str, Tensor] = {}
+        self.ops: list[Op] = []
+        self._name_uses: dict[str, int] = {}
+
+    def tensor(
+        self, name: str, shape: Sequence[int], *, bits: int, role: Role, dtype: str = ""
+    ) -> Tensor:
+        """Declare a tensor that no op makes: role `input` or `constant`."""
+        if name in self.tensors:
+            raise ValueError(f"tensor {name!r} is made twice")
+        tensor = Tensor(name=name, shape=tuple(shape), bits=bits, role=role, dtype=dtype)
+        self.tensors[name] = tensor
+        return tensor
+
+    def op(
+        self,
+        name: str,
+        kind: str,
+        nest: Nest,
+        inputs: Sequence[str],
+        outputs: Mapping[str, tuple[int, str]],
+        *,
+        attributes: Mapping[str, AttributeValue] | None = None,
+    ) -> Tensor:
+        """Add an op; `outputs` maps each result's name to its bits and element type.
+
+        All results have the nest's shape; the first is returned. An op's name that was used before
+        gets a number.
+        """
+        if kind not in KIND_CLASSES:
+            raise ValueError(f"op {name!r}: no kind {kind!r}")
+        if len(inputs) != len(nest.inputs):
+            raise ValueError(f"op {name!r}: {len(inputs)} inputs, nest of {len(nest.inputs)}")
+        made = []
+        for output, (bits, dtype) in outputs.items():
+            if output in self.tensors:
+                raise ValueError(f"tensor {output!r} is made twice")
+            tensor = Tensor(
+                name=output, shape=nest.shape, bits=bits, role="activation", dtype=dtype
+            )
+            self.tensors[output] = tensor
+            made.append(tensor)
+        self.ops.append(
+            Op(
+                name=self._unique(name),
+                kind=kind,
+                dims=nest.dims,
+                inputs=tuple(
+                    Operand(name=letter, tensor=tensor, index=index)
+                    for letter, tensor, index in zip(
+                        _letters(len(inputs)), inputs, nest.inputs, strict=True
+                    )
+                ),
+                outputs=tuple(
+                    Operand(name="O" if i == 0 else f"O{i + 1}", tensor=t.name, index=nest.output)
+                    for i, t in enumerate(made)
+                ),
+                accumulator_bits=accumulator_bits(kind, made[0].bits, made[0].dtype),
+                attributes=tuple(sorted((attributes or {}).items())),
+                coupled=nest.coupled,
+            )
+        )
+        return made[0]
+
+    def finish(self, outputs: Iterable[str]) -> Network:
+        """The network; constants that no op reads are left out."""
+        results = dict.fromkeys(outputs)
+        read = {operand.tensor for op in self.ops for operand in op.inputs}
+        inputs, middle, last = [], [], {}
+        for name, tensor in self.tensors.items():
+            if tensor.role == "input":
+                inputs.append(tensor)
+            elif name in results and tensor.role == "activation":
+                last[name] = replace(tensor, role="output")
+            elif tensor.role != "constant" or name in read:
+                middle.append(tensor)
+        ordered = (*inputs, *middle, *(last[name] for name in results if name in last))
+        return Network(name=self.name, tensors=ordered, ops=tuple(self.ops), source=self.source)
+
+    def _unique(self, name: str) -> str:
+        uses = self._name_uses.get(name, 0) + 1
+        self._name_uses[name] = uses
+        return name if uses == 1 else self._unique(f"{name}_{uses}")
+
+
+def accumulator_bits(kind: str, bits: int, dtype: str = "") -> int:
+    """Width of a partial sum: 32 bits, 64 for 16-bit integers as TFLite has it, or the result's."""
+    if not is_mac(kind):
+        return bits
+    return max(64 if dtype == "int16" else 32, bits)
+
+
+def _letters(count: int) -> list[str]:
+    """Operand letters of `count` inputs: I, W, B, then X3, X4, …"""
+    return [_LETTERS[i] if i < len(_LETTERS) else f"X{i}" for i in range(count)]

@@ -1,0 +1,85 @@
+"""Counting a network exactly: multiplications, bytes of weights, distinct elements touched."""
+
+from math import gcd, prod
+
+from tilewright.network.graph import Index, Network, Op
+from tilewright.network.kinds import is_mac
+
+_MAX_STEPS = 2**24
+
+
+def macs(op: Op, network: Network) -> int:
+    """Multiplications the op has to do; 0 for kinds that do not multiply and accumulate.
+
+    Taps that read padding count (hardware does them, and published figures include them); points
+    that land outside the output do not.
+    """
+    return active_points(op, network) if is_mac(op.kind) else 0
+
+
+def active_points(op: Op, network: Network) -> int:
+    """Points of the nest that touch an element of the result."""
+    result = op.outputs[0]
+    if result.index is None:
+        return op.points
+    shape = network.by_name[result.tensor].shape
+    sizes = op.sizes
+    total = op.points
+    for index, extent in zip(result.index, shape, strict=True):
+        inside = points_inside(index, sizes, extent)
+        total = total * inside // prod(sizes[dim] for dim, _ in index.terms)
+    return total
+
+
+def points_inside(index: Index, sizes: dict[str, int], extent: int) -> int:
+    """How many combinations of the index's loops land on one of `extent` elements.
+
+    >>> points_inside(Index((("IX", 1), ("FX", -1))), {"IX": 32, "FX": 3}, 30)
+    90
+    """
+    combinations = prod(sizes[dim] for dim, _ in index.terms)
+    low = index.offset + sum(min(0, f * (sizes[dim] - 1)) for dim, f in index.terms)
+    high = index.offset + sum(max(0, f * (sizes[dim] - 1)) for dim, f in index.terms)
+    if combinations == 0 or (index.divisor == 1 and low >= 0 and high < extent):
+        return combinations
+    longest = max(index.terms, key=lambda term: (sizes[term[0]], term))
+    others = [term for term in index.terms if term != longest]
+    if prod(sizes[dim] for dim, _ in others) > _MAX_STEPS:
+        raise ValueError(f"the nest around index {index} is too large to be counted")
+    starts = [index.offset]
+    for dim, factor in others:
+        starts = [start + factor * i for start in starts for i in range(sizes[dim])]
+    dim, factor = longest
+    return sum(_landing(start, factor, sizes[dim], extent, index.divisor) for start in starts)
+
+
+def weight_bytes(network: Network) -> int:
+    """Bytes of the constants that are multiplied (weights; not biases, tables or shapes)."""
+    names = {
+        operand.tensor
+        for op in network.ops
+        if is_mac(op.kind)
+        for operand in op.inputs
+        if operand.name in ("W", "I") and network.by_name[operand.tensor].role == "constant"
+    }
+    return sum(network.by_name[name].size_bytes for name in sorted(names))
+
+
+def constant_bytes(network: Network) -> int:
+    """Bytes of all constants that some op reads, biases included."""
+    return sum(t.size_bytes for t in network.tensors if t.role == "constant")
+
+
+def _landing(start: int, factor: int, count: int, extent: int, divisor: int) -> int:
+    """How many i in [0, count) give a whole (start + factor·i) / divisor in [0, extent)."""
+    if factor < 0:
+        start, factor = start + factor * (count - 1), -factor
+    common = gcd(factor, divisor)
+    if start % common:
+        return 0
+    step = divisor // common
+    first = -(start // common) * pow(factor // common, -1, step) % step
+    low = max(first, -(start // factor))
+    low += (first - low) % step
+    end = min(count, -(-(extent * divisor - start) // factor))
+    return max(0, -(-(end - low) // step))

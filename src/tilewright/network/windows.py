@@ -1,0 +1,236 @@
+"""Windows that slide over spatial axes: convolutions and pools as loop nests."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from tilewright.network.graph import Index
+from tilewright.network.nests import SPATIAL, Indices, Nest, Shape
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Window:
+    """How a kernel slides over one spatial axis."""
+
+    kernel: int
+    stride: int = 1
+    dilation: int = 1
+    pad_begin: int = 0
+    pad_end: int = 0
+    round_up: bool = False
+
+    def __post_init__(self) -> None:
+        if self.kernel < 1 or self.stride < 1 or self.dilation < 1:
+            raise ValueError(
+                f"kernel {self.kernel}, stride {self.stride} and dilation {self.dilation} "
+                "must each be at least 1"
+            )
+
+    @property
+    def reach(self) -> int:
+        """Input elements from the first to the last tap."""
+        return self.dilation * (self.kernel - 1) + 1
+
+    def output_size(self, size: int) -> int:
+        """Positions of the window along an axis of `size` elements."""
+        room = size + self.pad_begin + self.pad_end - self.reach
+        if room < 0:
+            raise ValueError(
+                f"a kernel that reaches over {self.reach} elements does not fit into "
+                f"{size} + {self.pad_begin} + {self.pad_end} of padding"
+            )
+        positions = (-(-room // self.stride) if self.round_up else room // self.stride) + 1
+        # With rounding up, a window that would start in the padding behind the input is left out.
+        if self.round_up and (positions - 1) * self.stride >= size + self.pad_begin:
+            positions -= 1
+        return positions
+
+    def transposed_size(self, size: int) -> int:
+        """Size of the result when the window scatters instead of gathers; pads crop it."""
+        result = (size - 1) * self.stride + self.reach - self.pad_begin - self.pad_end
+        if result < 1:
+            raise ValueError(f"cropping {self.pad_begin} + {self.pad_end} leaves nothing")
+        return result
+
+
+def same_window(
+    size: int, kernel: int, stride: int, dilation: int, *, upper: bool = True
+) -> Window:
+    """The window that gives ceil(size / stride) positions; the odd pad goes behind if `upper`."""
+    if kernel < 1 or stride < 1 or dilation < 1:
+        return Window(kernel=kernel, stride=stride, dilation=dilation)
+    reach = dilation * (kernel - 1) + 1
+    total = max(0, (-(-size // stride) - 1) * stride + reach - size)
+    small, large = total // 2, total - total // 2
+    begin, end = (small, large) if upper else (large, small)
+    return Window(kernel=kernel, stride=stride, dilation=dilation, pad_begin=begin, pad_end=end)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConvLayout:
+    """The order of axes. Letters: B batch, C all input channels, K all output channels, S the
+    spatial axes, c and k the channels of one group, 1 an axis of size one.
+    """
+
+    data: str
+    weights: str
+    result: str
+
+
+ONNX_CONV = ConvLayout(data="BCS", weights="KcS", result="BKS")
+ONNX_CONV_TRANSPOSE = ConvLayout(data="BCS", weights="CkS", result="BKS")
+TFLITE_CONV = ConvLayout(data="BSC", weights="KSc", result="BSK")
+TFLITE_DEPTHWISE = ConvLayout(data="BSC", weights="1SK", result="BSK")
+TFLITE_CONV_TRANSPOSE = ConvLayout(data="BSC", weights="KSC", result="BSK")
+
+
+def conv(
+    data: Shape,
+    channels: int,
+    groups: int,
+    windows: Sequence[Window],
+    layout: ConvLayout,
+    *,
+    bias: bool = False,
+) -> Nest:
+    """A convolution with `channels` output channels; gathers its input."""
+    axes = _conv_axes(data, channels, groups, windows, layout)
+    outs = tuple(w.output_size(s) for w, s in zip(windows, axes.spatial, strict=True))
+    names = SPATIAL[-len(windows) :] if windows else ()
+    dims = axes.channel_dims
+    dims += tuple((f"O{n}", o) for n, o in zip(names, outs, strict=True))
+    dims += tuple((f"F{n}", w.kernel) for n, w in zip(names, windows, strict=True))
+    gather = tuple(
+        Index(((f"O{n}", w.stride), (f"F{n}", w.dilation)), -w.pad_begin)
+        for n, w in zip(names, windows, strict=True)
+    )
+    spatial = tuple(Index(((f"O{n}", 1),)) for n in names)
+    taps = tuple(Index(((f"F{n}", 1),)) for n in names)
+    return _conv_nest(dims, axes, outs, layout, (gather, taps, spatial), bias=bias)
+
+
+def conv_transpose(
+    data: Shape,
+    channels: int,
+    groups: int,
+    windows: Sequence[Window],
+    layout: ConvLayout,
+    *,
+    bias: bool = False,
+) -> Nest:
+    """A transposed convolution; scatters its input. A negative `pad_end` makes room behind it."""
+    axes = _conv_axes(data, channels, groups, windows, layout)
+    outs = tuple(w.transposed_size(s) for w, s in zip(windows, axes.spatial, strict=True))
+    names = SPATIAL[-len(windows) :] if windows else ()
+    dims = axes.channel_dims
+    dims += tuple((f"I{n}", s) for n, s in zip(names, axes.spatial, strict=True))
+    dims += tuple((f"F{n}", w.kernel) for n, w in zip(names, windows, strict=True))
+    scatter = tuple(
+        Index(((f"I{n}", w.stride), (f"F{n}", w.dilation)), -w.pad_begin)
+        for n, w in zip(names, windows, strict=True)
+    )
+    spatial = tuple(Index(((f"I{n}", 1),)) for n in names)
+    taps = tuple(Index(((f"F{n}", 1),)) for n in names)
+    return _conv_nest(dims, axes, outs, layout, (spatial, taps, scatter), bias=bias)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _ConvAxes:
+    channel_dims: tuple[tuple[str, int], ...]
+    spatial: Shape
+    batch: int
+    channels: int
+    groups: int
+    per_group: tuple[int, int]
+    """Input and output channels of one group."""
+
+
+def _conv_axes(
+    data: Shape, channels: int, groups: int, windows: Sequence[Window], layout: ConvLayout
+) -> _ConvAxes:
+    if len(data) != len(windows) + 2:
+        raise ValueError(f"{len(windows)}-D windows do not slide over an input of shape {data}")
+    channel_axis = 1 if layout.data == "BCS" else len(data) - 1
+    spatial = data[2:] if channel_axis == 1 else data[1:-1]
+    inputs = data[channel_axis]
+    if groups < 1 or inputs % groups or channels % groups:
+        raise ValueError(f"{inputs} input and {channels} output channels in {groups} groups")
+    per_group = (inputs // groups, channels // groups)
+    dims = (("B", data[0]), ("G", groups), ("K", per_group[1]), ("C", per_group[0]))
+    return _ConvAxes(
+        channel_dims=tuple(d for d in dims if d[0] != "G" or groups > 1),
+        spatial=spatial,
+        batch=data[0],
+        channels=channels,
+        groups=groups,
+        per_group=per_group,
+    )
+
+
+def _conv_nest(
+    dims: tuple[tuple[str, int], ...],
+    axes: _ConvAxes,
+    outs: Shape,
+    layout: ConvLayout,
+    spatial: tuple[Indices, Indices, Indices],
+    *,
+    bias: bool,
+) -> Nest:
+    grouped = axes.groups > 1
+    c_group, k_group = axes.per_group
+    all_c = Index((("G", c_group), ("C", 1)) if grouped else (("C", 1),))
+    all_k = Index((("G", k_group), ("K", 1)) if grouped else (("K", 1),))
+    letters = {
+        "B": Index((("B", 1),)),
+        "C": all_c,
+        "K": all_k,
+        "c": Index((("C", 1),)),
+        "k": Index((("K", 1),)),
+        "1": Index(()),
+    }
+
+    def order(axes_order: str, spatial_indices: Indices) -> Indices:
+        parts = (spatial_indices if a == "S" else (letters[a],) for a in axes_order)
+        return tuple(index for part in parts for index in part)
+
+    data, taps, result = spatial
+    sizes = {"B": (axes.batch,), "K": (axes.channels,), "S": outs}
+    inputs = (order(layout.data, data), order(layout.weights, taps))
+    return Nest(
+        dims=dims,
+        shape=tuple(size for letter in layout.result for size in sizes[letter]),
+        output=order(layout.result, result),
+        inputs=inputs + (((all_k,),) if bias else ()),
+    )
+
+
+def pool(data: Shape, windows: Sequence[Window], *, channels_last: bool = False) -> Nest:
+    """A pooling window over the spatial axes."""
+    if len(data) != len(windows) + 2:
+        raise ValueError(f"{len(windows)}-D windows do not slide over an input of shape {data}")
+    spatial = data[1:-1] if channels_last else data[2:]
+    channels = data[-1] if channels_last else data[1]
+    outs = tuple(w.output_size(s) for w, s in zip(windows, spatial, strict=True))
+    names = SPATIAL[-len(windows) :] if windows else ()
+    dims: tuple[tuple[str, int], ...] = (("B", data[0]), ("G", channels))
+    dims += tuple((f"O{n}", o) for n, o in zip(names, outs, strict=True))
+    dims += tuple((f"F{n}", w.kernel) for n, w in zip(names, windows, strict=True))
+    gather = tuple(
+        Index(((f"O{n}", w.stride), (f"F{n}", w.dilation)), -w.pad_begin)
+        for n, w in zip(names, windows, strict=True)
+    )
+    spatial_out = tuple(Index(((f"O{n}", 1),)) for n in names)
+    batch, channel = Index((("B", 1),)), Index((("G", 1),))
+    if channels_last:
+        shape = (data[0], *outs, channels)
+        return Nest(
+            dims=dims,
+            shape=shape,
+            output=(batch, *spatial_out, channel),
+            inputs=((batch, *gather, channel),),
+        )
+    return Nest(
+        dims=dims,
+        shape=(data[0], channels, *outs),
+        output=(batch, channel, *spatial_out),
+        inputs=((batch, channel, *gather),),
+    )
