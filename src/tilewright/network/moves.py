@@ -1,0 +1,150 @@
+"""Data movement as loop nests: which element of the input each element of the result is.
+
+Slices, pads, transposes and the like are affine, so a later step can see that two of them cancel
+or that one is a mere view. What no affine index describes (a look-up, most reshapes) has None.
+"""
+
+from collections.abc import Sequence
+from typing import TypeVar
+
+from tilewright.network.graph import Index
+from tilewright.network.nests import Indices, Nest, Shape, axis_names, moved, normal_axis
+
+T = TypeVar("T")
+
+
+def transpose(data: Shape, order: Sequence[int]) -> Nest:
+    """Axis i of the result is axis `order[i]` of the input."""
+    axes = [normal_axis(axis, len(data)) for axis in order]
+    if sorted(axes) != list(range(len(data))):
+        raise ValueError(f"{tuple(order)} is no order of the axes of {data}")
+    names = axis_names(len(data))
+    index = tuple(Index(((names[axes.index(i)], 1),)) for i in range(len(data)))
+    return moved(tuple(data[axis] for axis in axes), index)
+
+
+def concat(shapes: Sequence[Shape], axis: int) -> Nest:
+    """The inputs one behind the other; each is touched only where the result holds it."""
+    first = shapes[0]
+    at = normal_axis(axis, len(first))
+    for shape in shapes:
+        if (
+            len(shape) != len(first)
+            or shape[:at] != first[:at]
+            or shape[at + 1 :] != first[at + 1 :]
+        ):
+            raise ValueError(f"shapes {first} and {shape} do not join along axis {axis}")
+    names = axis_names(len(first))
+    indices, start = [], 0
+    for shape in shapes:
+        indices.append(_identity(names, at, Index(((names[at], 1),), -start)))
+        start += shape[at]
+    return moved((*first[:at], start, *first[at + 1 :]), *indices)
+
+
+def slice_axes(
+    data: Shape, begins: Sequence[int], sizes: Sequence[int], steps: Sequence[int]
+) -> Nest:
+    """`sizes[i]` elements of axis i from `begins[i]` on, `steps[i]` apart (negative: backwards)."""
+    for size, begin, count, step in zip(data, begins, sizes, steps, strict=True):
+        last = begin + (count - 1) * step
+        if step == 0 or count < 0 or (count and not (0 <= begin < size and 0 <= last < size)):
+            raise ValueError(f"slice {begin}:{last}:{step} of an axis with {size} elements")
+    names = axis_names(len(data))
+    index = tuple(
+        Index(((name, step),), begin)
+        for name, begin, step in zip(names, begins, steps, strict=True)
+    )
+    return moved(tuple(sizes), index)
+
+
+def pad(data: Shape, begins: Sequence[int], ends: Sequence[int]) -> Nest:
+    """The input with room before and behind each axis; negative amounts cut."""
+    shape = tuple(b + size + e for b, size, e in zip(begins, data, ends, strict=True))
+    if any(size < 0 for size in shape):
+        raise ValueError(
+            f"padding {tuple(begins)} and {tuple(ends)} of {data} leaves less than nothing"
+        )
+    names = axis_names(len(data))
+    index = tuple(Index(((name, 1),), -b) for name, b in zip(names, begins, strict=True))
+    return moved(shape, index)
+
+
+def expand(data: Shape, shape: Shape) -> Nest:
+    """The input repeated along the axes where it has size 1, or that it lacks."""
+    names = axis_names(len(shape))
+    own = names[len(shape) - len(data) :]
+    index = tuple(
+        Index(()) if size == 1 and full != 1 else Index(((name, 1),))
+        for name, size, full in zip(own, data, shape[len(shape) - len(data) :], strict=True)
+    )
+    return moved(shape, index)
+
+
+def space_blocks(
+    data: Shape, block: int, *, to_space: bool, columns: bool, channels_last: bool
+) -> Nest:
+    """Depth to space (`to_space`) or back, over the last two spatial axes.
+
+    `columns`: the block's position is the outer part of the channel (ONNX mode DCR, TFLite).
+    """
+    if len(data) != 4 or block < 1:
+        raise ValueError(f"blocks of {block} in a tensor of shape {data}")
+    batch, depth, height, width = (
+        data[i] for i in ((0, 3, 1, 2) if channels_last else (0, 1, 2, 3))
+    )
+    area = block * block
+    if (to_space and depth % area) or (not to_space and (height % block or width % block)):
+        raise ValueError(f"shape {data} does not divide into blocks of {block}")
+    small = depth // area if to_space else depth
+    rows, cols = (height, width) if to_space else (height // block, width // block)
+    dims = (("B", batch), ("G", small), ("OY", rows), ("OX", cols), ("FY", block), ("FX", block))
+    channel = (
+        Index((("G", 1), ("FY", block * small), ("FX", small)))
+        if columns
+        else Index((("G", area), ("FY", block), ("FX", 1)))
+    )
+    plain = (
+        Index((("B", 1),)),
+        Index((("G", 1),)),
+        Index((("OY", block), ("FY", 1))),
+        Index((("OX", block), ("FX", 1))),
+    )
+    deep = (Index((("B", 1),)), channel, Index((("OY", 1),)), Index((("OX", 1),)))
+    wide_shape = (batch, small, rows * block, cols * block)
+    deep_shape = (batch, small * area, rows, cols)
+    source, result = (deep, plain) if to_space else (plain, deep)
+    shape = wide_shape if to_space else deep_shape
+    if channels_last:
+        return Nest(
+            dims=dims,
+            shape=_channels_last(shape),
+            output=_channels_last(result),
+            inputs=(_channels_last(source),),
+        )
+    return Nest(dims=dims, shape=shape, output=result, inputs=(source,))
+
+
+def anywhere(shape: Shape, inputs: int = 1) -> Nest:
+    """A move that no affine index describes: a look-up, a reshape, a resize."""
+    return moved(shape, *(None for _ in range(inputs)))
+
+
+def reshape(data: Shape, shape: Shape) -> Nest:
+    """A reshape; affine where it only adds or drops axes of size 1."""
+    if [size for size in data if size != 1] != [size for size in shape if size != 1]:
+        return anywhere(shape)
+    names = axis_names(len(shape))
+    long_names = [name for name, size in zip(names, shape, strict=True) if size != 1]
+    source = iter(long_names)
+    return moved(
+        shape, tuple(Index(()) if size == 1 else Index(((next(source), 1),)) for size in data)
+    )
+
+
+def _identity(names: Sequence[str], at: int, special: Index) -> Indices:
+    return tuple(special if i == at else Index(((name, 1),)) for i, name in enumerate(names))
+
+
+def _channels_last(items: tuple[T, ...]) -> tuple[T, ...]:
+    return (items[0], *items[2:], items[1])
