@@ -13,17 +13,17 @@ from tilewright.network.nests import Indices, Nest, Shape, axis_names, moved, no
 T = TypeVar("T")
 
 
-def transpose(data: Shape, order: Sequence[int]) -> Nest:
+def transpose(data: Shape, order: Sequence[int], *, channels_last: bool = False) -> Nest:
     """Axis i of the result is axis `order[i]` of the input."""
     axes = [normal_axis(axis, len(data)) for axis in order]
     if sorted(axes) != list(range(len(data))):
         raise ValueError(f"{tuple(order)} is no order of the axes of {data}")
-    names = axis_names(len(data))
+    names = axis_names(len(data), channels_last=channels_last)
     index = tuple(Index(((names[axes.index(i)], 1),)) for i in range(len(data)))
-    return moved(tuple(data[axis] for axis in axes), index)
+    return moved(tuple(data[axis] for axis in axes), index, channels_last=channels_last)
 
 
-def concat(shapes: Sequence[Shape], axis: int) -> Nest:
+def concat(shapes: Sequence[Shape], axis: int, *, channels_last: bool = False) -> Nest:
     """The inputs one behind the other; each is touched only where the result holds it."""
     first = shapes[0]
     at = normal_axis(axis, len(first))
@@ -34,51 +34,59 @@ def concat(shapes: Sequence[Shape], axis: int) -> Nest:
             or shape[at + 1 :] != first[at + 1 :]
         ):
             raise ValueError(f"shapes {first} and {shape} do not join along axis {axis}")
-    names = axis_names(len(first))
+    names = axis_names(len(first), channels_last=channels_last)
     indices, start = [], 0
     for shape in shapes:
         indices.append(_identity(names, at, Index(((names[at], 1),), -start)))
         start += shape[at]
-    return moved((*first[:at], start, *first[at + 1 :]), *indices)
+    shape = (*first[:at], start, *first[at + 1 :])
+    return moved(shape, *indices, channels_last=channels_last)
 
 
 def slice_axes(
-    data: Shape, begins: Sequence[int], sizes: Sequence[int], steps: Sequence[int]
+    data: Shape,
+    begins: Sequence[int],
+    sizes: Sequence[int],
+    steps: Sequence[int],
+    *,
+    channels_last: bool = False,
 ) -> Nest:
     """`sizes[i]` elements of axis i from `begins[i]` on, `steps[i]` apart (negative: backwards)."""
     for size, begin, count, step in zip(data, begins, sizes, steps, strict=True):
         last = begin + (count - 1) * step
         if step == 0 or count < 0 or (count and not (0 <= begin < size and 0 <= last < size)):
             raise ValueError(f"slice {begin}:{last}:{step} of an axis with {size} elements")
-    names = axis_names(len(data))
+    names = axis_names(len(data), channels_last=channels_last)
     index = tuple(
         Index(((name, step),), begin)
         for name, begin, step in zip(names, begins, steps, strict=True)
     )
-    return moved(tuple(sizes), index)
+    return moved(tuple(sizes), index, channels_last=channels_last)
 
 
-def pad(data: Shape, begins: Sequence[int], ends: Sequence[int]) -> Nest:
+def pad(
+    data: Shape, begins: Sequence[int], ends: Sequence[int], *, channels_last: bool = False
+) -> Nest:
     """The input with room before and behind each axis; negative amounts cut."""
     shape = tuple(b + size + e for b, size, e in zip(begins, data, ends, strict=True))
     if any(size < 0 for size in shape):
         raise ValueError(
             f"padding {tuple(begins)} and {tuple(ends)} of {data} leaves less than nothing"
         )
-    names = axis_names(len(data))
+    names = axis_names(len(data), channels_last=channels_last)
     index = tuple(Index(((name, 1),), -b) for name, b in zip(names, begins, strict=True))
-    return moved(shape, index)
+    return moved(shape, index, channels_last=channels_last)
 
 
-def expand(data: Shape, shape: Shape) -> Nest:
+def expand(data: Shape, shape: Shape, *, channels_last: bool = False) -> Nest:
     """The input repeated along the axes where it has size 1, or that it lacks."""
-    names = axis_names(len(shape))
+    names = axis_names(len(shape), channels_last=channels_last)
     own = names[len(shape) - len(data) :]
     index = tuple(
         Index(()) if size == 1 and full != 1 else Index(((name, 1),))
         for name, size, full in zip(own, data, shape[len(shape) - len(data) :], strict=True)
     )
-    return moved(shape, index)
+    return moved(shape, index, channels_last=channels_last)
 
 
 def space_blocks(
@@ -125,21 +133,46 @@ def space_blocks(
     return Nest(dims=dims, shape=shape, output=result, inputs=(source,))
 
 
-def anywhere(shape: Shape, inputs: int = 1) -> Nest:
+def magnify(data: Shape, factors: Sequence[int]) -> Nest:
+    """Every element repeated along the last axes, one whole factor each (nearest neighbour).
+
+    The repeats are loops F… of their own, so each point reads the one element it copies.
+    """
+    kept = len(data) - len(factors)
+    if kept < 0 or any(factor < 1 for factor in factors):
+        raise ValueError(f"{tuple(factors)} does not magnify a tensor of shape {data}")
+    names = axis_names(len(data))
+    repeats = [f"F{name[1:] or name}" for name in names[kept:]]
+    source = tuple(Index(((name, 1),)) for name in names)
+    magnified = tuple(
+        Index(((name, factor), (repeat, 1)))
+        for name, factor, repeat in zip(names[kept:], factors, repeats, strict=True)
+    )
+    return Nest(
+        dims=(*zip(names, data, strict=True), *zip(repeats, factors, strict=True)),
+        shape=(
+            *data[:kept],
+            *(size * factor for size, factor in zip(data[kept:], factors, strict=True)),
+        ),
+        output=(*source[:kept], *magnified),
+        inputs=(source,),
+    )
+
+
+def anywhere(shape: Shape, inputs: int = 1, *, channels_last: bool = False) -> Nest:
     """A move that no affine index describes: a look-up, a reshape, a resize."""
-    return moved(shape, *(None for _ in range(inputs)))
+    return moved(shape, *(None for _ in range(inputs)), channels_last=channels_last)
 
 
-def reshape(data: Shape, shape: Shape) -> Nest:
+def reshape(data: Shape, shape: Shape, *, channels_last: bool = False) -> Nest:
     """A reshape; affine where it only adds or drops axes of size 1."""
     if [size for size in data if size != 1] != [size for size in shape if size != 1]:
-        return anywhere(shape)
-    names = axis_names(len(shape))
+        return anywhere(shape, channels_last=channels_last)
+    names = axis_names(len(shape), channels_last=channels_last)
     long_names = [name for name, size in zip(names, shape, strict=True) if size != 1]
     source = iter(long_names)
-    return moved(
-        shape, tuple(Index(()) if size == 1 else Index(((next(source), 1),)) for size in data)
-    )
+    index = tuple(Index(()) if size == 1 else Index(((next(source), 1),)) for size in data)
+    return moved(shape, index, channels_last=channels_last)
 
 
 def _identity(names: Sequence[str], at: int, special: Index) -> Indices:

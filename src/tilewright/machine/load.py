@@ -1,0 +1,61 @@
+"""Loading a machine by file or by name, and checking it."""
+
+from importlib import resources
+from pathlib import Path
+
+from tilewright.document import in_file_order, read_document, suggestion
+from tilewright.errors import InputError, Problem
+from tilewright.machine.datapath import data_path_problems
+from tilewright.machine.model import Machine
+from tilewright.machine.reader import MachineReading, read_machine
+from tilewright.machine.suspicions import suspicious
+
+
+def library_names() -> tuple[str, ...]:
+    """Machines that come with the package."""
+    folder = resources.files("tilewright.machine") / "library"
+    names = (entry.name for entry in folder.iterdir())
+    return tuple(sorted(n.removesuffix(".yaml") for n in names if n.endswith(".yaml")))
+
+
+def machine_path(name_or_path: str) -> Path:
+    """The file of a machine given by path or by library name."""
+    path = Path(name_or_path)
+    if path.is_file() or path.suffix in (".yaml", ".yml") or len(path.parts) > 1:
+        return path
+    if name_or_path in library_names():
+        return Path(str(resources.files("tilewright.machine") / "library" / f"{name_or_path}.yaml"))
+    raise InputError(
+        Problem(
+            message=f"no machine {name_or_path!r}: neither a file nor a name of the library",
+            hint=suggestion(name_or_path, library_names()),
+        )
+    )
+
+
+def load_machine(name_or_path: str | Path) -> Machine:
+    """Read a machine.
+
+    Raises:
+        InputError: the file cannot be understood. What is understood but cannot work, such as a
+            memory that nothing fills, is left to `check_machine` and to the steps that need it.
+    """
+    reading = reading_of(name_or_path)
+    errors = [p for p in reading.problems if p.severity == "error"]
+    if errors or reading.machine is None:
+        raise InputError(*errors)
+    return reading.machine
+
+
+def reading_of(name_or_path: str | Path) -> MachineReading:
+    """A machine file as far as it can be read."""
+    path = machine_path(str(name_or_path))
+    return read_machine(read_document(path, last_key_wins=True))
+
+
+def check_machine(reading: MachineReading) -> list[Problem]:
+    """All faults of a machine file, then what is suspicious in it, each in file order."""
+    problems = in_file_order([*reading.problems, *data_path_problems(reading)])
+    errors = [p for p in problems if p.severity == "error"]
+    warnings = [p for p in problems if p.severity == "warning"]
+    return errors + in_file_order([*warnings, *suspicious(reading)])

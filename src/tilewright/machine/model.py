@@ -1,0 +1,221 @@
+"""What a machine is: cores with their memory levels, shared memories, engines, links, ends.
+
+Memories are listed bottom-up, the one next to the array first. A memory serves operands by their
+machine letters: `I1` and `I2` for the two inputs of the array, `O` for its result.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import pairwise
+from math import prod
+from typing import Literal
+
+Operand = str
+Direction = Literal["fh", "tl", "fl", "th"]
+"""Written from the higher level, read to the lower, written from the lower, read to the higher."""
+
+PortKind = Literal["read", "write", "read_write"]
+SCRATCHPAD_BITS = 8 * 2**10
+EXTERNAL_BITS = 8 * 16 * 2**20
+"""Where a file does not say: 1 KiB or more over all array dims make a scratchpad, and 16 MiB or
+more at the top make an external memory."""
+
+MemoryRole = Literal["local", "scratchpad", "external"]
+EndKind = Literal["dram", "sensor", "noc", "rom", "host"]
+
+INPUT_OPERANDS: tuple[Operand, ...] = ("I1", "I2")
+OUTPUT_OPERAND: Operand = "O"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Port:
+    """One port: what it may do in a cycle, and for which operand and direction."""
+
+    name: str
+    kind: PortKind
+    bits_per_cycle: int
+    granularity_bits: int
+    uses: tuple[tuple[Operand, Direction], ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sharing:
+    """Units that get the same element of an operand: all with the same Σ coefficient × position.
+
+    `terms` ((D1, 1), (D2, 1)) is sharing along the diagonals of the array.
+    """
+
+    operand: Operand
+    terms: tuple[tuple[str, int], ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Memory:
+    """One memory level; replicated over the array dims that it does not serve."""
+
+    name: str
+    size_bits: int
+    operands: tuple[Operand, ...]
+    ports: tuple[Port, ...]
+    served_dims: tuple[str, ...]
+    read_pj: float
+    """Energy of reading one full port width; `write_pj` likewise."""
+    write_pj: float
+    role: MemoryRole
+    latency_cycles: int = 1
+    area_mm2: float = 0.0
+    leakage_pw_per_bit: float = 0.0
+    alignment_bytes: int = 1
+    banks: int = 1
+    forces_double_buffering: bool = False
+    sharing: tuple[Sharing, ...] = ()
+
+    @property
+    def size_bytes(self) -> int:
+        """Whole bytes that fit."""
+        return self.size_bits // 8
+
+    def port(self, operand: Operand, direction: Direction) -> Port | None:
+        """The port that serves an operand in a direction, if there is one."""
+        for port in self.ports:
+            if (operand, direction) in port.uses:
+                return port
+        return None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InMemoryCompute:
+    """What an array that computes inside its memory cells has in addition."""
+
+    kind: Literal["analog", "digital"]
+    bit_serial_bits: int
+    adc_bits: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Array:
+    """The processing elements of a core."""
+
+    dims: tuple[tuple[str, int], ...]
+    mac_pj: float
+    area_mm2_per_unit: float = 0.0
+    input_bits: tuple[int, int] | None = None
+    """Precision of `I1` and `I2` that the multipliers take; None where the file does not say."""
+    systolic_dims: tuple[str, ...] = ()
+    in_memory: InMemoryCompute | None = None
+
+    @property
+    def units(self) -> int:
+        """Multipliers in all."""
+        return prod(size for _, size in self.dims)
+
+    @property
+    def sizes(self) -> dict[str, int]:
+        """Sizes by dim."""
+        return dict(self.dims)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class VectorUnit:
+    """Does what is no loop nest of multiplications: softmax, normalisation, look-ups."""
+
+    lanes: int
+    op_pj: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Core:
+    """A PE array with its own memory levels; `count` of them, all alike."""
+
+    name: str
+    array: Array
+    memories: tuple[Memory, ...]
+    vector: VectorUnit | None = None
+    count: int = 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DmaEngine:
+    """Moves buffers. `routes` are the (from, to) memories it may move between; empty: any pair."""
+
+    name: str
+    ports: int
+    queues: int
+    bits_per_cycle: int
+    setup_cycles: int
+    routes: tuple[tuple[str, str], ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Link:
+    """A way between cores or memories: a bus, a ring, or a mesh with hops."""
+
+    name: str
+    kind: Literal["bus", "ring", "mesh"]
+    connects: tuple[str, ...]
+    bits_per_cycle: int
+    hop_cycles: int
+    pj_per_bit_hop: float
+    rows: int = 1
+    columns: int = 1
+    multicast: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class End:
+    """Where data comes from (a source) or goes to (a sink) outside the memories."""
+
+    name: str
+    kind: EndKind
+    memory: str
+    operands: tuple[Operand, ...]
+    bits_per_cycle: int | None = None
+    """None: as wide as the memory's port."""
+    pj_per_bit: float = 0.0
+
+
+@dataclass(frozen=True, kw_only=True)
+class Machine:
+    """Everything that a plan may use. `shared` memories stand above those of every core."""
+
+    name: str
+    cores: tuple[Core, ...]
+    shared: tuple[Memory, ...] = ()
+    dma: tuple[DmaEngine, ...] = ()
+    links: tuple[Link, ...] = ()
+    sources: tuple[End, ...] = ()
+    sinks: tuple[End, ...] = ()
+    clock_hz: int | None = None
+    description: str = ""
+    source: str = ""
+    """The file or library entry it was read from."""
+
+    @cached_property
+    def memories(self) -> tuple[Memory, ...]:
+        """Every memory, cores' first, bottom-up."""
+        return tuple(m for core in self.cores for m in core.memories) + self.shared
+
+    def levels(self, core: Core) -> tuple[Memory, ...]:
+        """All memory levels that a core sees, bottom-up."""
+        return core.memories + self.shared
+
+    def chain(self, core: Core, operand: Operand) -> tuple[Memory, ...]:
+        """The levels that hold an operand on its way to the array, bottom-up."""
+        return tuple(m for m in self.levels(core) if operand in m.operands)
+
+
+def inversions(memories: Sequence[Memory]) -> Iterator[tuple[Memory, Memory, Operand]]:
+    """Pairs of neighbours on an operand's way of which the lower is the larger."""
+    for operand in (*INPUT_OPERANDS, OUTPUT_OPERAND):
+        chain = [memory for memory in memories if operand in memory.operands]
+        for lower, upper in pairwise(chain):
+            if lower.size_bits > upper.size_bits:
+                yield lower, upper, operand
+
+
+def bottom_up(memories: Sequence[Memory]) -> tuple[Memory, ...]:
+    """The memories as listed, or sorted by size if some operand's are listed top-down."""
+    if next(inversions(memories), None) is not None:
+        return tuple(sorted(memories, key=lambda memory: memory.size_bits))
+    return tuple(memories)

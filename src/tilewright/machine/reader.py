@@ -1,0 +1,369 @@
+"""From a machine file to a machine: every fault of the file is found, none stops the reading.
+
+`read_machine` returns the machine as far as it can be made out, with all problems, so that checks
+of the whole (data paths, suspicious figures) can run on a file that still has faults in it.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from tilewright.document import Document, Location, dotted, in_file_order, suggestion, validate
+from tilewright.errors import Problem
+from tilewright.machine.files import (
+    OLD_PORT_KEYS,
+    ArrayFile,
+    CoreFile,
+    EndFile,
+    LinkFile,
+    MachineFile,
+    MemoryFile,
+    OldMemoryFile,
+    Price,
+)
+from tilewright.machine.model import (
+    EXTERNAL_BITS,
+    SCRATCHPAD_BITS,
+    Array,
+    Core,
+    DmaEngine,
+    End,
+    InMemoryCompute,
+    Link,
+    Machine,
+    Memory,
+    MemoryRole,
+    VectorUnit,
+    bottom_up,
+)
+from tilewright.machine.ports import new_ports, old_ports
+from tilewright.machine.sharing import parse_sharing
+
+_ARRAY_MISSING = "every multiplication would cost nothing"
+
+
+@dataclass(frozen=True)
+class MachineReading:
+    """A machine file as far as it could be read; `machine` is None if not even its array could."""
+
+    document: Document
+    machine: Machine | None
+    problems: tuple[Problem, ...]
+    places: dict[str, Location]
+    """Where each memory stands in the file."""
+
+
+@dataclass
+class _Reader:
+    document: Document
+    units: bool
+    problems: list[Problem] = field(default_factory=list)
+    places: dict[str, Location] = field(default_factory=dict)
+
+    def error(self, at: Location, message: str, hint: str = "") -> None:
+        self.problems.append(self.document.problem(at, f"{dotted(at)}: {message}", hint=hint))
+
+    def warn(self, at: Location, message: str, hint: str = "") -> None:
+        self.problems.append(
+            self.document.problem(at, f"{dotted(at)}: {message}", hint=hint, severity="warning")
+        )
+
+
+def read_machine(document: Document) -> MachineReading:
+    """Read a machine file in either of ZigZag's dialects or in ours."""
+    units = isinstance(document.data, dict) and "tilewright" in document.data
+    reader = _Reader(document, units, list(document.warnings))
+    file, faults = validate(document, MachineFile, context={"units": units})
+    reader.problems += faults
+    machine = _machine(reader, file) if file is not None else None
+    if file is None:
+        _look_inside(reader)
+    problems = tuple(in_file_order(reader.problems))
+    return MachineReading(document, machine, problems, reader.places)
+
+
+def _look_inside(reader: _Reader) -> None:
+    """Report what is wrong inside array and memories although the file as a whole is refused."""
+    data = reader.document.data
+    if not isinstance(data, dict):
+        return
+    if isinstance(data.get("operational_array"), dict):
+        _array(reader, ("operational_array",))
+    if isinstance(data.get("memories"), dict):
+        list(_memories(reader, ("memories",), data["memories"], ()))
+
+
+def _machine(reader: _Reader, file: MachineFile) -> Machine | None:
+    if file.dataflows is not None:
+        reader.warn(("dataflows",), "is not used; a mapping file says how ops are unrolled")
+    shared: list[Memory] = []
+    if file.cores:
+        cores = [_core(reader, ("cores", name), name, inner) for name, inner in file.cores.items()]
+        dims = tuple({d: 0 for core in cores if core for d, _ in core.array.dims})
+        shared = list(_memories(reader, ("memories",), file.memories, dims))
+    else:
+        if file.operational_array is None:
+            reader.error(
+                ("operational_array",),
+                "is missing: a machine needs an array that multiplies",
+                "write operational_array: {dimensions: [D1], sizes: [8], unit_energy: 0.04}",
+            )
+        inner = CoreFile(
+            operational_array=file.operational_array,
+            memories=file.memories,
+            vector_unit=file.vector_unit,
+            count=file.core_count,
+        )
+        core = _core(reader, (), "core", inner) if file.operational_array is not None else None
+        cores = [core]
+    complete = [core for core in cores if core is not None]
+    if len(complete) != len(cores) or not cores:
+        return None
+    if not file.cores:
+        complete, shared = _split_shared(reader, complete[0], file.memories)
+    return _assemble(reader, file, tuple(complete), tuple(shared))
+
+
+def _assemble(
+    reader: _Reader, file: MachineFile, cores: tuple[Core, ...], shared: tuple[Memory, ...]
+) -> Machine:
+    names = [m.name for core in cores for m in core.memories] + [m.name for m in shared]
+    known = [*names, *(core.name for core in cores)]
+    for i, engine in enumerate(file.dma):
+        for j, route in enumerate(engine.routes):
+            for name in route:
+                _expect(reader, ("dma", i, "routes", j), name, names, "memory")
+    for i, link in enumerate(file.links):
+        for name in link.connects:
+            _expect(reader, ("links", i, "connects"), name, known, "memory or core")
+    return Machine(
+        name=file.name,
+        cores=cores,
+        shared=shared,
+        dma=tuple(
+            DmaEngine(
+                name=d.name,
+                ports=d.ports,
+                queues=d.queues,
+                bits_per_cycle=d.width,
+                setup_cycles=d.setup,
+                routes=tuple((a, b) for a, b in d.routes),
+            )
+            for d in file.dma
+        ),
+        links=tuple(_link(link) for link in file.links),
+        sources=tuple(_ends(reader, "sources", file.sources, names)),
+        sinks=tuple(_ends(reader, "sinks", file.sinks, names)),
+        clock_hz=file.clock,
+        description=file.description,
+        source=reader.document.file,
+    )
+
+
+def _expect(reader: _Reader, at: Location, name: str, known: list[str], what: str) -> bool:
+    if name in known:
+        return True
+    reader.error(at, f"there is no {what} {name!r}", suggestion(name, known))
+    return False
+
+
+def _link(link: LinkFile) -> Link:
+    price = link.energy or Price(0.0, per_bit=True)
+    return Link(
+        name=link.name,
+        kind=link.kind,
+        connects=tuple(link.connects),
+        bits_per_cycle=link.width,
+        hop_cycles=link.hop_cycles,
+        pj_per_bit_hop=price.pj if price.per_bit else price.pj / link.width,
+        rows=link.rows,
+        columns=link.columns,
+        multicast=link.multicast,
+    )
+
+
+def _ends(reader: _Reader, key: str, ends: list[EndFile], memories: list[str]) -> Iterator[End]:
+    for i, end in enumerate(ends):
+        if not _expect(reader, (key, i, "memory"), end.memory, memories, "memory"):
+            continue
+        price = end.energy or Price(0.0, per_bit=True)
+        if not price.per_bit and end.width is None:
+            reader.error((key, i, "energy"), "an energy per access needs a `width`")
+            continue
+        yield End(
+            name=end.name,
+            kind=end.kind,
+            memory=end.memory,
+            operands=tuple(end.operands),
+            bits_per_cycle=end.width,
+            pj_per_bit=price.pj if price.per_bit else price.pj / (end.width or 1),
+        )
+
+
+def _core(reader: _Reader, at: Location, name: str, file: CoreFile) -> Core | None:
+    array = _array(reader, (*at, "operational_array"))
+    dims = tuple(d for d, _ in array.dims) if array else ()
+    memories = tuple(_memories(reader, (*at, "memories"), file.memories, dims))
+    if array is None or (not memories and not at):
+        if array is not None:
+            reader.error((*at, "memories"), "is missing: there is nowhere to keep data")
+        return None
+    vector = file.vector_unit
+    return Core(
+        name=name,
+        array=array,
+        memories=memories,
+        vector=VectorUnit(lanes=vector.lanes, op_pj=vector.energy) if vector else None,
+        count=file.count,
+    )
+
+
+def _split_shared(
+    reader: _Reader, core: Core, memories: dict[str, Any]
+) -> tuple[list[Core], list[Memory]]:
+    """Memories marked `shared` stand above the cores; no private one may stand above them."""
+    marks = [bool(memories[m.name].get("shared")) for m in core.memories]
+    first = marks.index(True) if True in marks else len(marks)
+    for memory, mark in zip(core.memories[first:], marks[first:], strict=True):
+        if not mark:
+            at = ("memories", memory.name)
+            reader.error(at, "a core's own memory cannot stand above a shared one")
+    own = Core(
+        name=core.name,
+        array=core.array,
+        memories=core.memories[:first],
+        vector=core.vector,
+        count=core.count,
+    )
+    return [own], list(core.memories[first:])
+
+
+def _array(reader: _Reader, at: Location) -> Array | None:
+    file, faults = validate(reader.document, ArrayFile, {"units": reader.units}, at)
+    reader.problems += faults
+    if file is None:
+        return None
+    if len(file.dimensions) != len(file.sizes):
+        counts = f"{len(file.dimensions)} dimensions and {len(file.sizes)} sizes"
+        reader.error((*at, "sizes"), f"{counts} do not match", "write one size per dimension")
+        return None
+    for i, dim in enumerate(file.systolic_dimensions):
+        _expect(reader, (*at, "systolic_dimensions", i), dim, file.dimensions, "array dimension")
+    if file.unit_energy is None and not file.is_imc:
+        hint = f"write {dotted((*at, 'unit_energy'))}: {'0.04 pJ' if reader.units else '0.04'}"
+        reader.error((*at, "unit_energy"), f"is missing: {_ARRAY_MISSING}", hint)
+    if file.unit_area is None and not reader.units and not file.is_imc:
+        hint = f"write {dotted((*at, 'unit_area'))}: 1"
+        reader.warn((*at, "unit_area"), "is missing; ZigZag wants it, here it counts as 0", hint)
+    return Array(
+        dims=tuple(zip(file.dimensions, file.sizes, strict=True)),
+        mac_pj=file.unit_energy or 0.0,
+        area_mm2_per_unit=file.unit_area or 0.0,
+        input_bits=(file.input_precision[0], file.input_precision[1])
+        if file.input_precision
+        else None,
+        systolic_dims=tuple(file.systolic_dimensions),
+        in_memory=_in_memory(reader, at, file),
+    )
+
+
+def _in_memory(reader: _Reader, at: Location, file: ArrayFile) -> InMemoryCompute | None:
+    if not file.is_imc:
+        if file.imc_type is not None or file.bit_serial_precision is not None:
+            reader.error((*at, "imc_type"), "belongs to an array with `is_imc: true`")
+        return None
+    wanted = {"imc_type": file.imc_type, "bit_serial_precision": file.bit_serial_precision}
+    missing = [key for key, value in wanted.items() if value is None]
+    if file.input_precision is None:
+        missing.append("input_precision")
+    for key in missing:
+        reader.error((*at, key), "is missing; an array that computes in memory needs it")
+    if file.imc_type is None or file.bit_serial_precision is None:
+        return None
+    return InMemoryCompute(
+        kind=file.imc_type,
+        bit_serial_bits=int(file.bit_serial_precision),
+        adc_bits=int(file.adc_resolution),
+    )
+
+
+def _memories(
+    reader: _Reader, at: Location, memories: dict[str, Any], dims: tuple[str, ...]
+) -> Iterator[Memory]:
+    files: dict[str, MemoryFile | OldMemoryFile] = {}
+    for name, data in memories.items():
+        old = isinstance(data, dict) and bool(OLD_PORT_KEYS & data.keys())
+        model: type[MemoryFile] | type[OldMemoryFile] = OldMemoryFile if old else MemoryFile
+        file, faults = validate(reader.document, model, {"units": reader.units}, (*at, name))
+        reader.problems += faults
+        if name in reader.places:
+            reader.error((*at, name), "another memory has this name already")
+        elif file is not None:
+            files[name] = file
+            reader.places[name] = (*at, name)
+    made = [_memory(reader, (*at, name), file, dims) for name, file in files.items()]
+    order = bottom_up(made)
+    for memory in made:
+        file = files[memory.name]
+        above = {o for later in order[order.index(memory) + 1 :] for o in later.operands}
+        is_top = any(operand not in above for operand in memory.operands)
+        yield replace(memory, role=file.role or _role(memory, dims, is_top=is_top))
+
+
+def _memory(
+    reader: _Reader, at: Location, file: MemoryFile | OldMemoryFile, dims: tuple[str, ...]
+) -> Memory:
+    """The memory, its role still open."""
+    served = tuple(file.served_dimensions)
+    for i, dim in enumerate(served):
+        if dims:
+            _expect(reader, (*at, "served_dimensions", i), dim, list(dims), "array dimension")
+    convert = old_ports if isinstance(file, OldMemoryFile) else new_ports
+    ports, faults = convert(reader.document, at, file)
+    reader.problems += faults
+    read_width = max((p.bits_per_cycle for p in ports if p.kind != "write"), default=1)
+    write_width = max((p.bits_per_cycle for p in ports if p.kind != "read"), default=1)
+    sharing, faults = parse_sharing(reader.document, (*at, "sharing"), file.sharing, served)
+    reader.problems += faults
+    return Memory(
+        name=str(at[-1]),
+        size_bits=file.size,
+        operands=tuple(dict.fromkeys(file.operands)),
+        ports=ports,
+        served_dims=served,
+        read_pj=_access_pj(reader, (*at, "r_cost"), file, file.r_cost, read_width),
+        write_pj=_access_pj(reader, (*at, "w_cost"), file, file.w_cost, write_width),
+        role="local",
+        latency_cycles=1 if file.latency is None else file.latency,
+        area_mm2=file.area or 0.0,
+        leakage_pw_per_bit=file.leakage_pw_per_bit,
+        alignment_bytes=(file.alignment or 8) // 8 or 1,
+        banks=file.banks,
+        forces_double_buffering=file.force_double_buffering,
+        sharing=sharing,
+    )
+
+
+def _access_pj(
+    reader: _Reader, at: Location, file: MemoryFile | OldMemoryFile, price: Price | None, width: int
+) -> float:
+    if price is not None:
+        return price.pj * width if price.per_bit else price.pj
+    if file.auto_cost_extraction:
+        reader.error(
+            at,
+            "is missing, and `auto_cost_extraction` asks for a tool that is not part of this one",
+            f"write {dotted(at)}: the energy of one access, from CACTI or a data sheet",
+        )
+    else:
+        reader.error(at, "is missing: every access would cost nothing", f"write {dotted(at)}: 1.0")
+    return 0.0
+
+
+def _role(memory: Memory, dims: tuple[str, ...], *, is_top: bool) -> MemoryRole:
+    """The rule for a file that does not say: see `SCRATCHPAD_BITS` and `EXTERNAL_BITS`."""
+    if is_top and memory.size_bits >= EXTERNAL_BITS:
+        return "external"
+    if set(dims) <= set(memory.served_dims) and memory.size_bits >= SCRATCHPAD_BITS:
+        return "scratchpad"
+    return "scratchpad" if is_top else "local"

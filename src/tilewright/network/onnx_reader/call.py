@@ -1,0 +1,214 @@
+"""One node with what is known of its inputs, and the ops it becomes.
+
+A rule turns a `Call` into `Step`s and touches nothing else; it raises ValueError, in words fit to
+follow the node's name, when the node cannot be understood.
+"""
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from tilewright.network.graph import AttributeValue
+from tilewright.network.nests import Nest, Shape
+from tilewright.network.onnx_reader.elements import ElementType
+from tilewright.network.onnx_reader.model import Node, StoredTensor, Unreadable
+from tilewright.network.onnx_reader.stored import MAX_ELEMENTS, Array, decode
+
+Attributes = Mapping[str, AttributeValue]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Value:
+    """What is known of a tensor while the file is read."""
+
+    name: str
+    shape: Shape
+    element: ElementType
+    is_constant: bool = False
+    data: Array | StoredTensor | None = None
+    unknown_because: str = ""
+    """Why a constant has no data."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Step:
+    """One op to be added; an input of None leaves its letter out.
+
+    A step whose inputs are all constants is no op: its results are constants.
+    """
+
+    kind: str
+    nest: Nest
+    inputs: tuple[Value | None, ...]
+    outputs: tuple[tuple[str, ElementType], ...]
+    attributes: Attributes
+    result: str = ""
+    """Which of the node's results this is, where it is not the main one; part of the op's name."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Call:
+    """A node, its inputs in order (None where left out), and its operator set's version."""
+
+    node: Node
+    inputs: tuple[Value | None, ...]
+    opset: int
+
+    def has(self, position: int) -> bool:
+        """Whether the input is given."""
+        return position < len(self.inputs) and self.inputs[position] is not None
+
+    def get(self, position: int) -> Value | None:
+        """The input, or None where it is left out."""
+        return self.inputs[position] if position < len(self.inputs) else None
+
+    def value(self, position: int) -> Value:
+        """The input; ValueError where it is left out."""
+        value = self.get(position)
+        if value is None:
+            raise ValueError(f"input {position} is missing")
+        return value
+
+    def shape(self, position: int) -> Shape:
+        """The shape of the input."""
+        return self.value(position).shape
+
+    def all_values(self, start: int = 0) -> tuple[Value, ...]:
+        """The inputs from `start` on, of which there must be one at least and none left out."""
+        return tuple(self.value(i) for i in range(start, max(start + 1, len(self.inputs))))
+
+    def array(self, position: int) -> Array:
+        """The values of the input; ValueError where they are not known while the file is read."""
+        return known_array(self.value(position))
+
+    def integers_at(self, position: int) -> tuple[int, ...]:
+        """The values of the input as whole numbers."""
+        array = self.array(position)
+        if array.dtype.kind not in "iub":
+            raise ValueError(f"input {position} must hold whole numbers, not {array.dtype}")
+        return tuple(int(n) for n in array.ravel())
+
+    def integer_at(self, position: int) -> int:
+        """The only value of the input, a whole number."""
+        values = self.integers_at(position)
+        if len(values) != 1:
+            raise ValueError(f"input {position} must hold one number, not {len(values)}")
+        return values[0]
+
+    def numbers_at(self, position: int) -> tuple[float, ...]:
+        """The values of the input as finite floating-point numbers."""
+        array = self.array(position)
+        numbers = tuple(float(n) for n in array.ravel())
+        if not all(map(math.isfinite, numbers)):
+            raise ValueError(f"input {position} must hold finite numbers")
+        return numbers
+
+    def integer(self, key: str, default: int | None = None) -> int:
+        """An attribute that is a whole number; without a default it is required."""
+        value = self._attribute(key, default)
+        if not isinstance(value, int):
+            raise ValueError(f"attribute {key!r} is {value!r}; a whole number is needed")
+        return value
+
+    def flag(self, key: str, *, default: bool = False) -> bool:
+        """An attribute that is 0 or 1."""
+        return self.integer(key, int(default)) != 0
+
+    def number(self, key: str, default: float) -> float:
+        """An attribute that is a number."""
+        value = self._attribute(key, default)
+        if not isinstance(value, int | float):
+            raise ValueError(f"attribute {key!r} is {value!r}; a number is needed")
+        return float(value)
+
+    def text(self, key: str, default: str | None = None) -> str:
+        """An attribute that is a text; without a default it is required."""
+        value = self._attribute(key, default)
+        if not isinstance(value, str):
+            raise ValueError(f"attribute {key!r} is {value!r}; a text is needed")
+        return value
+
+    def integers(self, key: str) -> tuple[int, ...] | None:
+        """An attribute that is a list of whole numbers; None where it is not given."""
+        value = self.node.attributes.get(key)
+        if value is None:
+            return None
+        whole = [n for n in value if isinstance(n, int)] if isinstance(value, tuple) else []
+        if not isinstance(value, tuple) or len(whole) != len(value):
+            raise ValueError(f"attribute {key!r} is {_shown(value)}; whole numbers are needed")
+        return tuple(whole)
+
+    def output(self, position: int) -> str:
+        """The name of a result; empty where it is not asked for."""
+        return self.node.outputs[position] if position < len(self.node.outputs) else ""
+
+    def _attribute(self, key: str, default: float | str | None) -> object:
+        value = self.node.attributes.get(key, default)
+        if value is None:
+            raise ValueError(f"attribute {key!r} is missing")
+        return value if isinstance(value, int | float | str) else _shown(value)
+
+
+Builder = Callable[[Call], Sequence[Step]]
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """How an operator is read: the kind it becomes, and the function that makes its steps."""
+
+    kind: str
+    build: Builder = field(repr=False)
+
+
+def known_array(value: Value) -> Array:
+    """The values of a small constant; ValueError that says why they are not known."""
+    if isinstance(value.data, StoredTensor):
+        try:
+            return decode(value.data)
+        except ValueError as error:
+            raise ValueError(f"the values of {value.name!r} are needed, but {error}") from error
+    if value.data is not None:
+        return value.data
+    why = value.unknown_because if value.is_constant else "they are computed at run time"
+    raise ValueError(f"the values of {value.name!r} are needed, but {why or _TOO_LARGE}")
+
+
+def main_step(
+    call: Call,
+    kind: str,
+    nest: Nest,
+    inputs: Sequence[Value | None],
+    *,
+    element: ElementType | None = None,
+    attributes: Attributes | None = None,
+) -> Step:
+    """The step that makes the node's first result, of the first input's type if none is given."""
+    name = call.output(0)
+    if not name:
+        raise ValueError("its first result has no name")
+    first = inputs[0]
+    made = element or (first.element if first is not None else None)
+    if made is None:
+        raise ValueError("input 0 is missing")
+    return Step(
+        kind=kind,
+        nest=nest,
+        inputs=tuple(inputs),
+        outputs=((name, made),),
+        attributes={**(attributes or {}), "onnx_op": call.node.op_type},
+    )
+
+
+_TOO_LARGE = f"only those of tensors up to {MAX_ELEMENTS} elements are kept"
+
+
+def _shown(value: object) -> str:
+    match value:
+        case Unreadable():
+            return value.what
+        case StoredTensor():
+            return f"a tensor of shape {value.shape}"
+        case tuple():
+            return f"a list of {len(value)}"
+        case _:
+            return "a graph"
