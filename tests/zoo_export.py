@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 import onnx
+import onnxruntime
 from numpy.typing import NDArray
 from onnx import TensorProto, helper, numpy_helper
 
@@ -34,14 +35,14 @@ OP_TYPES: Mapping[str, str] = {
     "tanh": "Tanh",
     "transpose": "Transpose",
 }
-"""A matmul with attributes is a Gemm."""
+"""Kinds and their ONNX ops; a matmul with attributes is a Gemm."""
 
 CONSTANT_INPUTS: Mapping[str, tuple[str, ...]] = {
     "clip": ("min", "max"),
     "resize": ("roi", "scales"),
     "slice": ("starts", "ends", "axes", "steps"),
 }
-"""Attributes that ONNX has as inputs, in its order; a missing one is left empty."""
+"""Attributes that ONNX has as inputs, in its order; a missing one has no elements."""
 
 
 def to_onnx(network: Network, seed: int | None = None) -> onnx.ModelProto:
@@ -93,17 +94,23 @@ def feeds(network: Network, seed: int) -> dict[str, NDArray[Any]]:
     }
 
 
-def run(network: Network, seed: int | None = None) -> dict[str, NDArray[Any]]:
-    """Every result of the network as ONNX Runtime computes it, unoptimised."""
-    import onnxruntime
+def run(
+    network: Network,
+    seed: int | None = None,
+    values: Mapping[str, NDArray[Any]] | None = None,
+) -> dict[str, NDArray[Any]]:
+    """Every result of the network as ONNX Runtime computes it, unoptimised.
 
+    Inputs that `values` lacks are those of `feeds`.
+    """
     options = onnxruntime.SessionOptions()
     options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
     session = onnxruntime.InferenceSession(
         to_onnx(network, seed).SerializeToString(), options, providers=["CPUExecutionProvider"]
     )
     names = [output.name for output in session.get_outputs()]
-    return dict(zip(names, session.run(names, feeds(network, seed or 0)), strict=True))
+    given = {**feeds(network, seed or 0), **(values or {})}
+    return dict(zip(names, session.run(names, given), strict=True))
 
 
 def _node(op: Op, extra: list[str]) -> onnx.NodeProto:
@@ -120,7 +127,7 @@ def _node(op: Op, extra: list[str]) -> onnx.NodeProto:
 
 
 def _constant_inputs(op: Op, result: Tensor) -> dict[str, onnx.TensorProto]:
-    """The inputs that ONNX wants beside the data; the name of an empty one is empty."""
+    """The inputs that ONNX wants beside the data, by name and in its order."""
     if op.kind in ("reshape", "expand"):
         name = f"{op.name}/shape"
         return {name: _int64(name, result.shape)}

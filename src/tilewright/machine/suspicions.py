@@ -1,6 +1,8 @@
 """What is legal in a machine file, but looks like a mistake."""
 
 from collections.abc import Iterator
+from itertools import pairwise
+from math import prod
 from math import prod
 
 from tilewright.document import Location, dotted

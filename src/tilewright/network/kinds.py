@@ -12,7 +12,7 @@ _MAC = "conv conv_transpose matmul"
 _VECTOR = """
 max_pool average_pool lp_pool
 add sub mul div pow mod min max mean atan2 bit_shift prelu where
-equal less greater less_or_equal greater_or_equal and or xor not
+equal not_equal less greater less_or_equal greater_or_equal and or xor not
 bitwise_and bitwise_or bitwise_xor bitwise_not
 relu relu6 leaky_relu elu selu celu thresholded_relu clip
 sigmoid hard_sigmoid hard_swish swish mish tanh softplus softsign gelu erf
@@ -27,7 +27,7 @@ quantize dequantize requantize dynamic_quantize cast resize
 """
 _MOVE = """
 identity reshape transpose concat slice pad gather scatter expand tile
-depth_to_space space_to_depth reverse
+depth_to_space space_to_depth space_to_batch batch_to_space reverse
 """
 
 

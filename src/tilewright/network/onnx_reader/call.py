@@ -7,11 +7,12 @@ follow the node's name, when the node cannot be understood.
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import assert_never
 
 from tilewright.network.graph import AttributeValue
 from tilewright.network.nests import Nest, Shape
 from tilewright.network.onnx_reader.elements import ElementType
-from tilewright.network.onnx_reader.model import Node, StoredTensor, Unreadable
+from tilewright.network.onnx_reader.model import Attribute, Graph, Node, StoredTensor, Unreadable
 from tilewright.network.onnx_reader.stored import MAX_ELEMENTS, Array, decode
 
 Attributes = Mapping[str, AttributeValue]
@@ -107,7 +108,7 @@ class Call:
         """An attribute that is a whole number; without a default it is required."""
         value = self._attribute(key, default)
         if not isinstance(value, int):
-            raise ValueError(f"attribute {key!r} is {value!r}; a whole number is needed")
+            raise ValueError(f"attribute {key!r} is {_shown(value)}; a whole number is needed")
         return value
 
     def flag(self, key: str, *, default: bool = False) -> bool:
@@ -118,14 +119,21 @@ class Call:
         """An attribute that is a number."""
         value = self._attribute(key, default)
         if not isinstance(value, int | float):
-            raise ValueError(f"attribute {key!r} is {value!r}; a number is needed")
+            raise ValueError(f"attribute {key!r} is {_shown(value)}; a number is needed")
         return float(value)
 
     def text(self, key: str, default: str | None = None) -> str:
         """An attribute that is a text; without a default it is required."""
         value = self._attribute(key, default)
         if not isinstance(value, str):
-            raise ValueError(f"attribute {key!r} is {value!r}; a text is needed")
+            raise ValueError(f"attribute {key!r} is {_shown(value)}; a text is needed")
+        return value
+
+    def choice(self, key: str, options: Sequence[str]) -> str:
+        """An attribute that is one of the texts, the first of which is the default."""
+        value = self.text(key, options[0])
+        if value not in options:
+            raise ValueError(f"attribute {key!r} is {value!r}, not one of {', '.join(options)}")
         return value
 
     def integers(self, key: str) -> tuple[int, ...] | None:
@@ -142,11 +150,11 @@ class Call:
         """The name of a result; empty where it is not asked for."""
         return self.node.outputs[position] if position < len(self.node.outputs) else ""
 
-    def _attribute(self, key: str, default: float | str | None) -> object:
+    def _attribute(self, key: str, default: Attribute | None) -> Attribute:
         value = self.node.attributes.get(key, default)
         if value is None:
             raise ValueError(f"attribute {key!r} is missing")
-        return value if isinstance(value, int | float | str) else _shown(value)
+        return value
 
 
 Builder = Callable[[Call], Sequence[Step]]
@@ -202,13 +210,17 @@ def main_step(
 _TOO_LARGE = f"only those of tensors up to {MAX_ELEMENTS} elements are kept"
 
 
-def _shown(value: object) -> str:
+def _shown(value: Attribute) -> str:
     match value:
         case Unreadable():
             return value.what
         case StoredTensor():
             return f"a tensor of shape {value.shape}"
+        case Graph():
+            return "a graph"
         case tuple():
             return f"a list of {len(value)}"
+        case int() | float() | str():
+            return repr(value)
         case _:
-            return "a graph"
+            assert_never(value)
