@@ -116,7 +116,7 @@ def run(
 def _node(op: Op, extra: list[str]) -> onnx.NodeProto:
     kind = "Gemm" if op.kind == "matmul" and op.attributes else OP_TYPES[op.kind]
     as_inputs = CONSTANT_INPUTS.get(op.kind, ())
-    attributes = {key: value for key, value in op.attributes if key not in as_inputs}
+    attributes: dict[str, Any] = {k: v for k, v in op.attributes if k not in as_inputs}
     return helper.make_node(
         kind,
         [*(operand.tensor for operand in op.inputs), *extra],

@@ -3,7 +3,6 @@
 from collections.abc import Iterator
 from itertools import pairwise
 from math import prod
-from math import prod
 
 from tilewright.document import Location, dotted
 from tilewright.errors import Problem

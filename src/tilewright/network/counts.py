@@ -14,20 +14,21 @@ def macs(op: Op, network: Network) -> int:
     Taps that read padding count (hardware does them, and published figures include them); points
     that land outside the output do not.
     """
-    return active_points(op, network) if is_mac(op.kind) else 0
+    if not is_mac(op.kind):
+        return 0
+    return active_points(op, network.by_name[op.outputs[0].tensor].shape)
 
 
-def active_points(op: Op, network: Network) -> int:
-    """Points of the nest that touch an element of the result."""
-    result = op.outputs[0]
-    if result.index is None:
+def active_points(op: Op, shape: tuple[int, ...]) -> int:
+    """Points of the nest that touch an element of the result, which has the given shape."""
+    index = op.outputs[0].index
+    if index is None:
         return op.points
-    shape = network.by_name[result.tensor].shape
     sizes = op.sizes
     total = op.points
-    for index, extent in zip(result.index, shape, strict=True):
-        inside = points_inside(index, sizes, extent)
-        total = total * inside // prod(sizes[dim] for dim, _ in index.terms)
+    for axis, extent in zip(index, shape, strict=True):
+        inside = points_inside(axis, sizes, extent)
+        total = total * inside // prod(sizes[dim] for dim, _ in axis.terms)
     return total
 
 

@@ -6,7 +6,7 @@ follow the node's name, when the node cannot be understood.
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import assert_never
 
 from tilewright.network.graph import AttributeValue
@@ -190,21 +190,51 @@ def main_step(
     element: ElementType | None = None,
     attributes: Attributes | None = None,
 ) -> Step:
-    """The step that makes the node's first result, of the first input's type if none is given."""
+    """The step that makes the node's first result, of the first input's type if none is given.
+
+    Inputs that are left out at the end, and their places in the nest, are dropped.
+    """
     name = call.output(0)
     if not name:
         raise ValueError("its first result has no name")
     first = inputs[0]
-    made = element or (first.element if first is not None else None)
-    if made is None:
+    if first is None:
         raise ValueError("input 0 is missing")
+    given = max(i for i, value in enumerate(inputs, 1) if value is not None)
     return Step(
         kind=kind,
-        nest=nest,
-        inputs=tuple(inputs),
-        outputs=((name, made),),
+        nest=replace(nest, inputs=nest.inputs[:given]),
+        inputs=tuple(inputs[:given]),
+        outputs=((name, element or first.element),),
         attributes={**(attributes or {}), "onnx_op": call.node.op_type},
     )
+
+
+def further_result(main: Step, name: str, element: ElementType) -> Step:
+    """The main step with one more result of the same shape; unchanged where it has no name."""
+    if not name:
+        return main
+    return replace(main, outputs=(*main.outputs, (name, element)))
+
+
+def side_step(call: Call, main: Step, position: int, nest: Nest, element: ElementType) -> list[Step]:
+    """A result of another shape as a step of its own, of the same kind and from the first input.
+
+    Its attribute `result` is the number of the node's result; no step where it has no name.
+    """
+    name = call.output(position)
+    if not name:
+        return []
+    return [
+        replace(
+            main,
+            nest=nest,
+            inputs=main.inputs[:1],
+            outputs=((name, element),),
+            attributes={**main.attributes, "result": position},
+            result=str(position),
+        )
+    ]
 
 
 _TOO_LARGE = f"only those of tensors up to {MAX_ELEMENTS} elements are kept"

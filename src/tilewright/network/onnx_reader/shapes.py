@@ -38,11 +38,13 @@ def spread(shape: Shape, nest: Nest, *, axis: int | None = None) -> Indices:
     )
 
 
-def per_channel(shape: Shape, channel: Index, channels: int) -> Indices | None:
-    """A parameter with one element, or one per channel; None for any other shape."""
+def per_channel(shape: Shape, channel: Index, channels: int) -> Indices:
+    """Where a parameter lies that has one element, or one per channel."""
     if all(size == 1 for size in shape):
         return tuple(Index(()) for _ in shape)
-    return (channel,) if shape == (channels,) else None
+    if shape != (channels,):
+        raise ValueError(f"a parameter of shape {shape} for {channels} channels")
+    return (channel,)
 
 
 def with_inputs(nest: Nest, further: Sequence[Indices | None]) -> Nest:

@@ -145,7 +145,7 @@ def layer_norm(net: Draft, name: str, data: Tensor, epsilon: float) -> Tensor:
 
 
 def local_response_norm(net: Draft, name: str, data: Tensor, size: int) -> Tensor:
-    """LRN over `size` neighbouring channels, with the parameters of the AlexNet paper."""
+    """LRN over `size` neighbouring channels, with the parameters of Caffe's AlexNet."""
     attributes = {"size": size, "alpha": 1e-4, "beta": 0.75, "bias": 1.0}
     nest = nests.along(data.shape, [1])
     return _op(net, name, "local_response_norm", nest, [data], attributes)

@@ -118,8 +118,8 @@ def gpt2_block(*, bits: int, batch: int, tokens: int, past: int) -> Network:
     net = draft("gpt2_block", bits)
     hidden = given(net, "hidden_states", (batch, tokens, 768))
     cached = (batch, 12, past, _HEAD)
-    past_key = given(net, "past_key", cached) if past else None
-    past_value = given(net, "past_value", cached) if past else None
+    past_key = [given(net, "past_key", cached)] if past else []
+    past_value = [given(net, "past_value", cached)] if past else []
     mask = given(net, "attention_mask", (1, 1, tokens, past + tokens)) if tokens > 1 else None
     normal = layer_norm(net, "ln_1", hidden, 1e-5)
     qkv = _gpt2_linear(net, "attention.qkv", normal, 3 * 768)
@@ -131,8 +131,8 @@ def gpt2_block(*, bits: int, batch: int, tokens: int, past: int) -> Network:
         )
         for i, part in enumerate(("query", "key", "value"))
     )
-    key = concat(net, "present_key", [past_key, key], 2) if past_key else key
-    value = concat(net, "present_value", [past_value, value], 2) if past_value else value
+    key = concat(net, "present_key", [*past_key, key], 2)
+    value = concat(net, "present_value", [*past_value, value], 2)
     turned = transpose(net, "attention.key.transpose", key, (0, 1, 3, 2))
     heads = _Heads(query=query, key=turned, value=value)
     context = _attend(net, "attention", heads, mask)
@@ -193,6 +193,6 @@ def _linear(net: Draft, name: str, data: Tensor, features: int) -> Tensor:
 
 def _gpt2_linear(net: Draft, name: str, data: Tensor, features: int) -> Tensor:
     batch, tokens, width = data.shape
-    rows = reshape(net, f"{name}.rows", data, (batch * tokens, width))
+    rows = reshape(net, f"{name}.flatten", data, (batch * tokens, width))
     result = gemm(net, name, rows, features, transposed=False)
-    return reshape(net, f"{name}.unrows", result, (batch, tokens, features))
+    return reshape(net, f"{name}.unflatten", result, (batch, tokens, features))

@@ -1,0 +1,246 @@
+"""Operators that only change where elements lie, and the resizes."""
+
+from math import prod
+
+from tilewright.network import moves
+from tilewright.network.graph import AttributeValue, Index
+from tilewright.network.nests import (
+    Indices,
+    Nest,
+    Shape,
+    axis_names,
+    broadcast,
+    moved,
+    normal_axis,
+    reshaped,
+)
+from tilewright.network.tflite_reader.call import (
+    Call,
+    Step,
+    Value,
+    everywhere,
+    integer,
+    integers,
+    known_integers,
+)
+from tilewright.network.tflite_reader.slices import computed_move
+
+
+def reshape(call: Call, kind: str) -> tuple[Step, ...]:
+    """RESHAPE: the shape is the second input, an option, or else what the file records."""
+    data = call.tensor(0)
+    source = call.optional(1)
+    wanted = known_integers(source) if source is not None else None
+    if wanted is None and source is None:
+        wanted = tuple(dict(call.options)["new_shape"])  # type: ignore[arg-type]  # a vector field
+        # Files of TFLite's first years write a scalar as (0,).
+        wanted = () if wanted == (0,) else wanted
+    if wanted is None:
+        wanted = call.results[0].recorded
+    if wanted is None:
+        raise ValueError("the shape of its result is not known before the network runs")
+    shape = reshaped(data.elements, wanted, data.shape, zero_copies=False)
+    return _reshape_step(call, kind, data, shape)
+
+
+def squeeze(call: Call, kind: str) -> tuple[Step, ...]:
+    """SQUEEZE: without the given axes of size 1, or without all of them."""
+    data = call.tensor(0)
+    options = dict(call.options)["squeeze_dims"]
+    assert isinstance(options, tuple)
+    axes = {normal_axis(axis, len(data.shape)) for axis in options}
+    if not axes:
+        axes = {i for i, size in enumerate(data.shape) if size == 1}
+    if any(data.shape[axis] != 1 for axis in axes):
+        raise ValueError(f"axes {sorted(axes)} of {data.shape} are not all of size 1")
+    shape = tuple(size for i, size in enumerate(data.shape) if i not in axes)
+    return _reshape_step(call, kind, data, shape)
+
+
+def expand_dims(call: Call, kind: str) -> tuple[Step, ...]:
+    """EXPAND_DIMS: a new axis of size 1."""
+    data = call.tensor(0)
+    axis = normal_axis(integer(call, 1, "the axis"), len(data.shape) + 1)
+    return _reshape_step(call, kind, data, (*data.shape[:axis], 1, *data.shape[axis:]))
+
+
+def transpose(call: Call, kind: str) -> tuple[Step, ...]:
+    """TRANSPOSE: the second input is the order of the axes."""
+    data = call.tensor(0)
+    order = known_integers(call.tensor(1))
+    if order is None:
+        return computed_move(call, kind)
+    nest = moves.transpose(data.shape, order, channels_last=True)
+    return call.step(kind, nest, (data,), {"perm": order})
+
+
+def broadcast_to(call: Call, kind: str) -> tuple[Step, ...]:
+    """BROADCAST_TO the shape in the second input."""
+    data = call.tensor(0)
+    shape = known_integers(call.tensor(1))
+    if shape is None:
+        return computed_move(call, kind)
+    if any(size < 0 for size in shape) or broadcast(data.shape, shape) != shape:
+        raise ValueError(f"shape {data.shape} does not broadcast to {shape}")
+    return call.step(kind, moves.expand(data.shape, shape, channels_last=True), (data,))
+
+
+def tile(call: Call, kind: str) -> tuple[Step, ...]:
+    """TILE: affine where every axis that is repeated has size 1."""
+    data = call.tensor(0)
+    repeats = known_integers(call.tensor(1))
+    if repeats is None:
+        return computed_move(call, kind)
+    if len(repeats) != len(data.shape) or any(count < 0 for count in repeats):
+        raise ValueError(f"{repeats} repeats of data of shape {data.shape}")
+    shape = tuple(size * count for size, count in zip(data.shape, repeats, strict=True))
+    is_affine = all(1 in pair for pair in zip(data.shape, repeats, strict=True))
+    nest = moves.expand(data.shape, shape, channels_last=True) if is_affine else None
+    nest = nest or moves.anywhere(shape, channels_last=True)
+    return call.step(kind, nest, (data,), {"repeats": repeats})
+
+
+def fill(call: Call, kind: str) -> tuple[Step, ...]:
+    """FILL: one number everywhere, in the shape of the first input."""
+    value = call.tensor(1)
+    shape = known_integers(call.tensor(0))
+    if shape is None:
+        return computed_move(call, kind)
+    if any(size < 0 for size in shape):
+        raise ValueError(f"shape {shape} is not possible")
+    return call.step(kind, moved(shape, everywhere(value), channels_last=True), (value,))
+
+
+def space_blocks(call: Call, kind: str) -> tuple[Step, ...]:
+    """DEPTH_TO_SPACE and SPACE_TO_DEPTH."""
+    data, block = call.tensor(0), call.option("block_size")
+    nest = moves.space_blocks(
+        data.shape, block, to_space=kind == "depth_to_space", columns=True, channels_last=True
+    )
+    return call.step(kind, nest, (data,), {"blocksize": block, "mode": "DCR"})
+
+
+def space_to_batch(call: Call, kind: str) -> tuple[Step, ...]:
+    """SPACE_TO_BATCH_ND: pads, then moves each position within a block into the batch."""
+    data, blocks, begins, ends = _blocks(call, "the paddings")
+    sizes = [
+        begin + size + end
+        for begin, size, end in zip(begins, data.shape[1:], ends, strict=False)
+    ]
+    if any(size % block for size, block in zip(sizes, blocks, strict=True)):
+        raise ValueError(f"padded sizes {tuple(sizes)} do not divide into blocks of {blocks}")
+    counts = [size // block for size, block in zip(sizes, blocks, strict=True)]
+    dims, wide, deep = _block_indices(data.shape, data.shape[0], blocks, counts, begins)
+    shape = (data.shape[0] * prod(blocks), *counts, *data.shape[1 + len(blocks) :])
+    nest = Nest(dims=dims, shape=shape, output=deep, inputs=(wide,))
+    return call.step(kind, nest, (data,), {"block_shape": blocks, "pads": (*begins, *ends)})
+
+
+def batch_to_space(call: Call, kind: str) -> tuple[Step, ...]:
+    """BATCH_TO_SPACE_ND: the way back; what `crops` names is cut off."""
+    data, blocks, begins, ends = _blocks(call, "the crops")
+    if data.shape[0] % prod(blocks):
+        raise ValueError(f"a batch of {data.shape[0]} does not divide into blocks of {blocks}")
+    counts = data.shape[1 : 1 + len(blocks)]
+    sizes = [
+        count * block - begin - end
+        for count, block, begin, end in zip(counts, blocks, begins, ends, strict=True)
+    ]
+    if any(size < 1 for size in sizes):
+        raise ValueError(f"cropping {begins} and {ends} leaves nothing")
+    batch = data.shape[0] // prod(blocks)
+    dims, wide, deep = _block_indices(data.shape, batch, blocks, counts, begins)
+    shape = (batch, *sizes, *data.shape[1 + len(blocks) :])
+    nest = Nest(dims=dims, shape=shape, output=wide, inputs=(deep,))
+    return call.step(kind, nest, (data,), {"block_shape": blocks, "crops": (*begins, *ends)})
+
+
+def resize(call: Call, kind: str) -> tuple[Step, ...]:
+    """RESIZE_BILINEAR and RESIZE_NEAREST_NEIGHBOR to the height and width in the second input."""
+    data = call.tensor(0)
+    size = known_integers(call.tensor(1))
+    if len(data.shape) != 4:
+        raise ValueError(f"data of shape {data.shape} is no batch of images")
+    if size is None:
+        return computed_move(call, kind)
+    if len(size) != 2 or min(size) < 1 or 0 in data.shape:
+        raise ValueError(f"a size of {size} for images of shape {data.shape}")
+    is_nearest = call.operator == "RESIZE_NEAREST_NEIGHBOR"
+    is_aligned = bool(call.option("align_corners"))
+    attributes: dict[str, AttributeValue] = {
+        "mode": "nearest" if is_nearest else "linear",
+        "align_corners": int(is_aligned),
+        "half_pixel_centers": int(call.option("half_pixel_centers")),
+    }
+    batch, height, width, channels = data.shape
+    if is_nearest and not is_aligned and size[0] % height == 0 and size[1] % width == 0:
+        nest = _magnified(data.shape, (size[0] // height, size[1] // width))
+    else:
+        nest = moves.anywhere((batch, *size, channels), channels_last=True)
+    return call.step(kind, nest, (data,), attributes)
+
+
+def _reshape_step(call: Call, kind: str, data: Value, shape: Shape) -> tuple[Step, ...]:
+    nest = moves.reshape(data.shape, shape, channels_last=True)
+    return call.step(kind, nest, (data,), {"shape": shape})
+
+
+def _magnified(data: Shape, factors: tuple[int, int]) -> Nest:
+    """Images with every pixel repeated a whole number of times."""
+    batch, height, width, channels = data
+    down, right = factors
+    source = tuple(Index(((name, 1),)) for name in ("B", "OY", "OX", "G"))
+    rows, columns = Index((("OY", down), ("FY", 1))), Index((("OX", right), ("FX", 1)))
+    dims = (("B", batch), ("OY", height), ("OX", width), ("G", channels))
+    return Nest(
+        dims=(*dims, ("FY", down), ("FX", right)),
+        shape=(batch, height * down, width * right, channels),
+        output=(source[0], rows, columns, source[3]),
+        inputs=(source,),
+    )
+
+
+def _blocks(
+    call: Call, what: str
+) -> tuple[Value, tuple[int, ...], tuple[int, ...], tuple[int, ...]]:
+    """The data, its block shape, and what is padded or cropped before and behind each axis."""
+    data, blocks, margins = call.tensor(0), integers(call, 1, "the block"), integers(call, 2, what)
+    if not 0 < len(blocks) < len(data.shape) or len(margins) != 2 * len(blocks):
+        raise ValueError(f"blocks of {blocks} and {what} {margins} for data of {data.shape}")
+    if min(blocks) < 1 or min(margins) < 0:
+        raise ValueError(f"blocks of {blocks} and {what} {margins} are not possible")
+    return data, blocks, margins[::2], margins[1::2]
+
+
+def _block_indices(
+    data: Shape,
+    batch: int,
+    blocks: tuple[int, ...],
+    counts: Shape | list[int],
+    begins: tuple[int, ...],
+) -> tuple[tuple[tuple[str, int], ...], Indices, Indices]:
+    """Dims, and the indices of the side with large images and of the side with a large batch.
+
+    The position within a block, row by row, is the outer part of the large batch.
+    """
+    names = axis_names(len(data), channels_last=True)
+    spatial, rest = names[1 : 1 + len(blocks)], names[1 + len(blocks) :]
+    inner = [f"F{name}" for name in spatial]
+    dims = (
+        (names[0], batch),
+        *zip(spatial, counts, strict=True),
+        *zip(rest, data[1 + len(blocks) :], strict=True),
+        *zip(inner, blocks, strict=True),
+    )
+    steps = [batch * prod(blocks[i + 1 :]) for i in range(len(blocks))]
+    tail = tuple(Index(((name, 1),)) for name in rest)
+    wide = tuple(
+        Index(((name, block), (position, 1)), -begin)
+        for name, block, position, begin in zip(spatial, blocks, inner, begins, strict=True)
+    )
+    deep = Index((*zip(inner, steps, strict=True), (names[0], 1)))
+    return (
+        dims,
+        (Index(((names[0], 1),)), *wide, *tail),
+        (deep, *(Index(((name, 1),)) for name in spatial), *tail),
+    )
