@@ -1,3 +1,48 @@
-"""Tilewright plans how a neural network runs on an accelerator."""
+"""Tilewright plans how a neural network runs on an accelerator (NPU).
+
+>>> import tilewright
+>>> network = tilewright.load_network("lenet5")
+>>> len(network.ops) > 5
+True
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:  # the names below are imported on first use: `import tilewright` is instant
+    from tilewright.errors import InfeasibleError, InputError, LimitError, TilewrightError
+    from tilewright.machine.load import load_machine
+    from tilewright.machine.model import Machine
+    from tilewright.network.graph import Network
+    from tilewright.network.load import load_network
 
 __version__ = "0.1.0"
+
+_HOMES = {
+    "InfeasibleError": "tilewright.errors",
+    "InputError": "tilewright.errors",
+    "LimitError": "tilewright.errors",
+    "Machine": "tilewright.machine.model",
+    "Network": "tilewright.network.graph",
+    "TilewrightError": "tilewright.errors",
+    "load_machine": "tilewright.machine.load",
+    "load_network": "tilewright.network.load",
+}
+
+__all__ = [
+    "InfeasibleError",
+    "InputError",
+    "LimitError",
+    "Machine",
+    "Network",
+    "TilewrightError",
+    "__version__",
+    "load_machine",
+    "load_network",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name in _HOMES:
+        return getattr(import_module(_HOMES[name]), name)
+    raise AttributeError(f"module 'tilewright' has no attribute {name!r}")

@@ -21,20 +21,13 @@ from tilewright.network.graph import Index, Network, Role, Tensor
 from tilewright.network.kinds import is_mac
 from tilewright.network.moves import anywhere
 from tilewright.network.nests import Nest
+from tilewright.network.reading import NetworkReading
 from tilewright.network.zigzag_layer import Layer, LayerFile, Relation, layer_of
 
 _POOLS = ("max_pool", "average_pool")
 _WEIGHTED = ("conv", "conv_transpose", "matmul")
 Axes = dict[str, tuple[int, Index]]
 """Extent and index expression of every index name of a layer."""
-
-
-@dataclass(frozen=True)
-class NetworkReading:
-    """A network, unless its file has errors, and everything that is to be said about the file."""
-
-    network: Network | None
-    problems: tuple[Problem, ...] = ()
 
 
 def is_workload(data: object) -> bool:

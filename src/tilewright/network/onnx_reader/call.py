@@ -146,6 +146,16 @@ class Call:
             raise ValueError(f"attribute {key!r} is {_shown(value)}; whole numbers are needed")
         return tuple(whole)
 
+    def numbers(self, key: str) -> tuple[float, ...]:
+        """An attribute that is a list of finite numbers."""
+        value = self._attribute(key, None)
+        found = [n for n in value if not isinstance(n, str)] if isinstance(value, tuple) else []
+        if not isinstance(value, tuple) or len(found) != len(value):
+            raise ValueError(f"attribute {key!r} is {_shown(value)}; numbers are needed")
+        if not all(map(math.isfinite, found)):
+            raise ValueError(f"attribute {key!r} must hold finite numbers")
+        return tuple(map(float, found))
+
     def output(self, position: int) -> str:
         """The name of a result; empty where it is not asked for."""
         return self.node.outputs[position] if position < len(self.node.outputs) else ""
@@ -179,6 +189,17 @@ def known_array(value: Value) -> Array:
         return value.data
     why = value.unknown_because if value.is_constant else "they are computed at run time"
     raise ValueError(f"the values of {value.name!r} are needed, but {why or _TOO_LARGE}")
+
+
+def known_number(value: Value) -> float | None:
+    """The only value of a constant; None where it is not known."""
+    if not value.is_constant:
+        return None
+    try:
+        numbers = known_array(value).ravel()
+    except ValueError:
+        return None
+    return float(numbers[0]) if len(numbers) == 1 else None
 
 
 def main_step(
@@ -217,7 +238,9 @@ def further_result(main: Step, name: str, element: ElementType) -> Step:
     return replace(main, outputs=(*main.outputs, (name, element)))
 
 
-def side_step(call: Call, main: Step, position: int, nest: Nest, element: ElementType) -> list[Step]:
+def side_step(
+    call: Call, main: Step, position: int, nest: Nest, element: ElementType
+) -> list[Step]:
     """A result of another shape as a step of its own, of the same kind and from the first input.
 
     Its attribute `result` is the number of the node's result; no step where it has no name.

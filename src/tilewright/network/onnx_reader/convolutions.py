@@ -65,9 +65,7 @@ def _quantised_conv(call: Call) -> list[Step]:
     return [main_step(call, "conv", nest, inputs, element=element, attributes=attributes)]
 
 
-def _conv_nest(
-    call: Call, data: Shape, weights: Shape
-) -> tuple[Nest, dict[str, AttributeValue]]:
+def _conv_nest(call: Call, data: Shape, weights: Shape) -> tuple[Nest, dict[str, AttributeValue]]:
     sizes = spatial_axes(data)
     groups = call.integer("group", 1)
     kernel = _kernel(call, data, weights)

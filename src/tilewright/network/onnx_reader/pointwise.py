@@ -12,7 +12,7 @@ from tilewright.network.onnx_reader.call import (
     Rule,
     Step,
     Value,
-    known_array,
+    known_number,
     main_step,
 )
 from tilewright.network.onnx_reader.elements import BOOL, ElementType, element_type
@@ -134,7 +134,7 @@ def _clip(call: Call) -> list[Step]:
             if key in call.node.attributes:
                 attributes[key] = call.number(key, 0)
         elif bound is not None:
-            number = _known_number(bound)
+            number = known_number(bound)
             if number is None:
                 inputs[position] = bound
             else:
@@ -143,17 +143,6 @@ def _clip(call: Call) -> list[Step]:
     places = (value and spread(value.shape, nest) for value in inputs[1:])
     nest = replace(nest, inputs=(*nest.inputs, *places))
     return [main_step(call, "clip", nest, inputs, attributes=attributes)]
-
-
-def _known_number(value: Value) -> float | None:
-    """The only value of a constant; None where it is not known."""
-    if not value.is_constant:
-        return None
-    try:
-        numbers = known_array(value).ravel()
-    except ValueError:
-        return None
-    return float(numbers[0]) if len(numbers) == 1 else None
 
 
 def _gelu(call: Call) -> list[Step]:

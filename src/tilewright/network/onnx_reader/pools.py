@@ -1,6 +1,5 @@
 """Pools, over windows and over everything."""
 
-
 from tilewright.network.graph import AttributeValue
 from tilewright.network.nests import SPATIAL, Nest, Shape
 from tilewright.network.onnx_reader.call import (

@@ -151,9 +151,7 @@ def _einsum(call: Call) -> list[Step]:
     return [main_step(call, kind, nest, values, attributes=attributes)]
 
 
-def _single_operand(
-    equation: str, data: Shape
-) -> tuple[str, Nest, dict[str, AttributeValue]]:
+def _single_operand(equation: str, data: Shape) -> tuple[str, Nest, dict[str, AttributeValue]]:
     """An einsum of one operand: a transpose, or a sum over the axes that the result lacks."""
     term, _, output = equation.partition("->")
     if len(set(term)) != len(term) or len(set(output)) != len(output):

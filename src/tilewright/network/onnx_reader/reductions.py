@@ -113,9 +113,9 @@ def _cumulative_sum(call: Call) -> list[Step]:
 def _one_hot(call: Call) -> list[Step]:
     """Operands: the indices and, as the third, the two values."""
     indices, values = call.shape(0), call.value(2)
-    depth = call.array(1).ravel()
-    if len(depth) != 1 or not depth[0] >= 0:
-        raise ValueError("the depth must be one number, not negative")
+    depth = call.numbers_at(1)
+    if len(depth) != 1 or depth[0] < 0:
+        raise ValueError(f"the depth must be one number, not {depth}")
     count = int(depth[0])
     axis = _axis(call.integer("axis", -1), len(indices) + 1)
     shape = (*indices[:axis], count, *indices[axis:])
@@ -125,6 +125,4 @@ def _one_hot(call: Call) -> list[Step]:
     nest = with_inputs(nest, [place, None, None])
     attributes: dict[str, AttributeValue] = {"axis": axis, "depth": count}
     inputs = [call.value(0), None, values]
-    return [
-        main_step(call, "one_hot", nest, inputs, element=values.element, attributes=attributes)
-    ]
+    return [main_step(call, "one_hot", nest, inputs, element=values.element, attributes=attributes)]

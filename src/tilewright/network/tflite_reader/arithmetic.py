@@ -26,9 +26,30 @@ _FLOATS = ("float16", "float32", "float64", "bfloat16")
 _CLIPS = {"RELU_N1_TO_1": (-1.0, 1.0), "RELU_0_TO_1": (0.0, 1.0)}
 
 
-def each_element(call: Call, kind: str) -> tuple[Step, ...]:
-    """Any number of inputs, with broadcasting: ADD, MUL, RELU, EXP, LESS, …"""
+def one_each(call: Call, kind: str) -> tuple[Step, ...]:
+    """From one input: RELU, EXP, …"""
+    return _each_element(call, kind, 1)
+
+
+def two_each(call: Call, kind: str) -> tuple[Step, ...]:
+    """From two inputs, with broadcasting: ADD, MUL, LESS, …"""
+    return _each_element(call, kind, 2)
+
+
+def three_each(call: Call, kind: str) -> tuple[Step, ...]:
+    """From three inputs, with broadcasting: SELECT_V2."""
+    return _each_element(call, kind, 3)
+
+
+def all_each(call: Call, kind: str) -> tuple[Step, ...]:
+    """From any number of inputs: ADD_N."""
+    return _each_element(call, kind, len(call.inputs))
+
+
+def _each_element(call: Call, kind: str, count: int) -> tuple[Step, ...]:
     inputs = call.present()
+    if not len(inputs) == len(call.inputs) == count:
+        raise ValueError(f"{len(inputs)} inputs, not {count}")
     nest = elementwise(*(value.shape for value in inputs), channels_last=True)
     return call.step(kind, nest, inputs, _scalars(call))
 
@@ -59,7 +80,7 @@ def select(call: Call, kind: str) -> tuple[Step, ...]:
     """SELECT: a condition with one axis chooses among whole entries of the first axis."""
     condition, chosen, other = (call.tensor(i) for i in range(3))
     if len(condition.shape) != 1 or len(chosen.shape) < 2:
-        return each_element(call, kind)
+        return three_each(call, kind)
     if chosen.shape != other.shape or condition.shape[0] != chosen.shape[0]:
         raise ValueError(f"shapes {condition.shape}, {chosen.shape} and {other.shape}")
     names = axis_names(len(chosen.shape), channels_last=True)
@@ -131,9 +152,7 @@ def one_hot(call: Call, kind: str) -> tuple[Step, ...]:
     names = axis_names(rank, channels_last=True)
     index = tuple(Index(((name, 1),)) for i, name in enumerate(names) if i != axis)
     shape = (*positions.shape[:axis], depth[0], *positions.shape[axis:])
-    nest = moved(
-        shape, index, everywhere(on_value), everywhere(off_value), channels_last=True
-    )
+    nest = moved(shape, index, everywhere(on_value), everywhere(off_value), channels_last=True)
     inputs: tuple[Value, ...] = (positions, on_value, off_value)
     return call.step(kind, nest, inputs, {"axis": axis})
 

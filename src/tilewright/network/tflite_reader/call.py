@@ -59,6 +59,8 @@ class Result:
     bits: int
     recorded: Shape | None = None
     """The shape in the file, -1 for axes that may change; None where it says nothing of use."""
+    sample: Shape | None = None
+    """The same shape with the sizes that the file gives changing axes for the time being."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -184,9 +186,7 @@ def recorded_shape(call: Call) -> Shape:
 def made(step: Step) -> Value:
     """The step's first result, as the next step reads it."""
     result = step.results[0]
-    return Value(
-        name=result.name, shape=step.nest.shape, dtype=result.dtype, bits=result.bits
-    )
+    return Value(name=result.name, shape=step.nest.shape, dtype=result.dtype, bits=result.bits)
 
 
 def everywhere(value: Value) -> Indices:

@@ -81,9 +81,7 @@ def _model(content: bytes | mmap) -> RawModel:
     )
 
 
-def _tensors(
-    content: bytes | mmap, model: Any, graph: Any, budget: _Budget
-) -> Iterator[RawTensor]:
+def _tensors(content: bytes | mmap, model: Any, graph: Any, budget: _Budget) -> Iterator[RawTensor]:
     count = graph.TensorsLength()
     if count > MAX_TENSORS:
         raise FormatError(f"{count:,} tensors, more than {MAX_TENSORS:,}")

@@ -29,14 +29,7 @@ from tilewright.network.tflite_reader.slices import computed_move
 def reshape(call: Call, kind: str) -> tuple[Step, ...]:
     """RESHAPE: the shape is the second input, an option, or else what the file records."""
     data = call.tensor(0)
-    source = call.optional(1)
-    wanted = known_integers(source) if source is not None else None
-    if wanted is None and source is None:
-        wanted = tuple(dict(call.options)["new_shape"])  # type: ignore[arg-type]  # a vector field
-        # Files of TFLite's first years write a scalar as (0,).
-        wanted = () if wanted == (0,) else wanted
-    if wanted is None:
-        wanted = call.results[0].recorded
+    wanted = _wanted_shape(call)
     if wanted is None:
         raise ValueError("the shape of its result is not known before the network runs")
     shape = reshaped(data.elements, wanted, data.shape, zero_copies=False)
@@ -124,8 +117,7 @@ def space_to_batch(call: Call, kind: str) -> tuple[Step, ...]:
     """SPACE_TO_BATCH_ND: pads, then moves each position within a block into the batch."""
     data, blocks, begins, ends = _blocks(call, "the paddings")
     sizes = [
-        begin + size + end
-        for begin, size, end in zip(begins, data.shape[1:], ends, strict=False)
+        begin + size + end for begin, size, end in zip(begins, data.shape[1:], ends, strict=False)
     ]
     if any(size % block for size, block in zip(sizes, blocks, strict=True)):
         raise ValueError(f"padded sizes {tuple(sizes)} do not divide into blocks of {blocks}")
@@ -178,6 +170,17 @@ def resize(call: Call, kind: str) -> tuple[Step, ...]:
     else:
         nest = moves.anywhere((batch, *size, channels), channels_last=True)
     return call.step(kind, nest, (data,), attributes)
+
+
+def _wanted_shape(call: Call) -> tuple[int, ...] | None:
+    source = call.optional(1)
+    if source is not None:
+        known = known_integers(source)
+        return call.results[0].sample if known is None else known
+    option = dict(call.options)["new_shape"]
+    assert isinstance(option, tuple)
+    # Files of TFLite's first years write a scalar as (0,).
+    return () if option == (0,) else option
 
 
 def _reshape_step(call: Call, kind: str, data: Value, shape: Shape) -> tuple[Step, ...]:

@@ -66,7 +66,9 @@ def unpack(call: Call, kind: str) -> tuple[Step, ...]:
         _piece(
             call,
             kind,
-            moved(shape, tuple(Index((), i) if n is None else n for n in index), channels_last=True),
+            moved(
+                shape, tuple(Index((), i) if n is None else n for n in index), channels_last=True
+            ),
             (data, result),
             {"axis": axis, "starts": (i,)},
         )
@@ -240,9 +242,7 @@ def _span(call: Call, position: int, triple: tuple[int, int, int], size: int) ->
     return _Span(begin=begin, count=max(0, -(-(end - begin) // step)), step=step)
 
 
-def _split(
-    call: Call, kind: str, data: Value, axis: int, sizes: Sequence[int]
-) -> tuple[Step, ...]:
+def _split(call: Call, kind: str, data: Value, axis: int, sizes: Sequence[int]) -> tuple[Step, ...]:
     steps, start = [], 0
     for size, result in zip(sizes, call.results, strict=True):
         begins = [start if i == axis else 0 for i in range(len(data.shape))]

@@ -1,0 +1,193 @@
+"""The `tilewright` command: parse flags, call the library, print, map errors to exit codes.
+
+Every command imports its code when it runs: `--help` stays instant.
+"""
+
+import json
+import sys
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import click
+
+from tilewright import __version__
+from tilewright.errors import InputError, Problem, TilewrightError
+
+_JSON = click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+_DIMS = click.option(
+    "--dim", "dims", multiple=True, metavar="NAME=SIZE", help="A dynamic dimension or zoo option."
+)
+_BITS = click.option("--bits", type=int, help="Make activations and weights this wide.")
+
+
+@click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+@click.version_option(__version__)
+def tilewright() -> None:
+    """Plan how a neural network runs on an accelerator."""
+
+
+@tilewright.command()
+@click.argument("what", metavar="NETWORK|MACHINE")
+@_DIMS
+@_BITS
+@_JSON
+def show(what: str, dims: tuple[str, ...], bits: int | None, as_json: bool) -> None:
+    """Show a network or a machine, given as a file or by its built-in name."""
+
+    def run() -> None:
+        if _is_machine(what):
+            from tilewright.machine.load import load_machine
+            from tilewright.report.machine import machine_json, machine_view
+
+            _refuse_for_machine(dims, bits)
+            machine = load_machine(what)
+            _print(lambda: machine_json(machine), lambda: machine_view(machine), as_json)
+            return
+        from tilewright.network.load import load_network
+        from tilewright.report.network import network_json, network_view
+
+        network = load_network(what, dims=_sizes(dims), bits=bits)
+        _print(lambda: network_json(network), lambda: network_view(network), as_json)
+
+    _exit_with(run, as_json=as_json)
+
+
+@tilewright.command(name="list")
+@click.argument("what", type=click.Choice(["networks", "machines", "ops"]))
+@_JSON
+def list_(what: str, as_json: bool) -> None:
+    """List built-in networks or machines, or the ops that readers know."""
+
+    def run() -> None:
+        from tilewright.report.listing import listing_json, listing_view
+
+        _print(lambda: listing_json(what), lambda: listing_view(what), as_json)
+
+    _exit_with(run, as_json=as_json)
+
+
+@tilewright.command()
+@click.argument("machine")
+@click.argument("network", required=False)
+@click.option("--mapping", metavar="FILE", help="A mapping file to check with them.")
+@_DIMS
+@_BITS
+@_JSON
+def check(
+    machine: str,
+    network: str | None,
+    mapping: str | None,
+    dims: tuple[str, ...],
+    bits: int | None,
+    as_json: bool,
+) -> None:
+    """Say all that is wrong with a machine, and with a network and a mapping file beside it.
+
+    Prints nothing if there is nothing to say. Exit code 2 if there is an error.
+    """
+
+    def run() -> None:
+        from tilewright.mapping.check import all_problems
+
+        problems = all_problems(machine, network, mapping, dims=_sizes(dims), bits=bits)
+        if as_json:
+            _print_json({"problems": [_problem_json(p) for p in problems]})
+        elif problems:
+            click.echo("\n".join(map(str, problems)))
+        if any(p.severity == "error" for p in problems):
+            raise SystemExit(InputError.exit_code)
+
+    _exit_with(run, as_json=as_json)
+
+
+@tilewright.command()
+@click.argument("what", type=click.Choice(["machine"]))
+def schema(what: str) -> None:
+    """Print the JSON schema of a file format, for editors and other tools."""
+
+    def run() -> None:
+        from tilewright.machine.files import MachineSchema
+
+        click.echo(json.dumps({"machine": MachineSchema}[what].model_json_schema(), indent=2))
+
+    _exit_with(run, as_json=False)
+
+
+def main() -> None:
+    """Entry point of the console script."""
+    tilewright(prog_name="tilewright")
+
+
+def _is_machine(what: str) -> bool:
+    """Whether an argument names a machine; a file is opened to see."""
+    from pathlib import Path
+
+    path = Path(what)
+    if path.suffix in (".yaml", ".yml"):
+        from tilewright.document import read_document
+
+        data = read_document(path, last_key_wins=True).data
+        return isinstance(data, dict)
+    if path.suffix or path.is_file():
+        return False
+    from tilewright.machine.load import library_names
+    from tilewright.network.zoo import names
+
+    if what in library_names():
+        return True
+    if what not in names():
+        from tilewright.document import suggestion
+
+        known = [*names(), *library_names()]
+        message = f"{what!r} is no file, no network of the zoo and no machine of the library"
+        raise InputError(Problem(message=message, hint=suggestion(what, known)))
+    return False
+
+
+def _refuse_for_machine(dims: tuple[str, ...], bits: int | None) -> None:
+    if dims or bits is not None:
+        raise InputError(Problem(message="--dim and --bits belong to networks"))
+
+
+def _sizes(pairs: Sequence[str]) -> dict[str, int]:
+    result = {}
+    for pair in pairs:
+        name, _, size = pair.rpartition("=")
+        if not name or not size.isdecimal() or len(size) > 12:
+            message = f"--dim {pair!r}: expected a name and a size"
+            raise InputError(Problem(message=message, hint="such as --dim batch=1"))
+        result[name] = int(size)
+    return result
+
+
+def _print(data: Callable[[], dict[str, Any]], view: Callable[[], Any], as_json: bool) -> None:
+    if as_json:
+        _print_json(data())
+        return
+    from tilewright.report.tables import show as show_view
+
+    show_view(view())
+
+
+def _print_json(data: dict[str, Any]) -> None:
+    click.echo(json.dumps({"schema": 1, "tilewright_version": __version__, **data}))
+
+
+def _problem_json(problem: Problem) -> dict[str, Any]:
+    keys = ("file", "line", "column", "severity", "message", "hint")
+    return {key: getattr(problem, key) for key in keys}
+
+
+def _exit_with(run: Callable[[], None], *, as_json: bool) -> None:
+    """Run a command; errors that a user caused are told without a traceback."""
+    try:
+        run()
+    except TilewrightError as error:
+        if as_json:
+            _print_json({"problems": [_problem_json(p) for p in error.problems]})
+        else:
+            click.echo("\n".join(f"error: {p}" for p in error.problems), err=True)
+        sys.exit(error.exit_code)
+    except BrokenPipeError:
+        sys.stderr.close()
+        sys.exit(0)

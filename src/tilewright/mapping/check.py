@@ -1,0 +1,180 @@
+"""Do machine, network and mapping file go together? Faults that no single file shows."""
+
+from collections.abc import Callable, Iterator, Mapping
+from math import prod
+from pathlib import Path
+from typing import TypeVar
+
+from tilewright.document import in_file_order, read_document, suggestion
+from tilewright.errors import InputError, Problem
+from tilewright.machine.load import check_machine, reading_of
+from tilewright.machine.model import Core, Machine, Memory
+from tilewright.machine.sharing import distinct_elements
+from tilewright.mapping.constraints import (
+    Constraint,
+    ConstraintReading,
+    constraint_for,
+    read_constraints,
+)
+from tilewright.network.graph import Network, Op, Operand
+from tilewright.network.load import read_network
+
+T = TypeVar("T")
+
+
+def all_problems(
+    machine: str,
+    network: str | None,
+    mapping: str | None,
+    *,
+    dims: Mapping[str, int],
+    bits: int | None,
+) -> list[Problem]:
+    """Everything wrong with the files, each in file order: all errors, then all warnings."""
+    found: list[Problem] = []
+    reading = _tried(lambda: reading_of(machine), found)
+    if reading is not None:
+        found += check_machine(reading)
+    the_machine, the_network, entries = reading.machine if reading else None, None, None
+    if network is not None:
+        layers = _tried(lambda: read_network(network, dims=dims, bits=bits), found)
+        found += layers.problems if layers else ()
+        the_network = layers.network if layers else None
+    if mapping is not None:
+        entries = _tried(lambda: read_constraints(read_document(Path(mapping))), found)
+    if entries is not None:
+        found += entries.problems
+        found += in_file_order([*mapping_problems(entries, the_machine, the_network)])
+    if the_machine is not None and the_network is not None:
+        found += size_problems(the_machine, the_network, machine)
+    return [p for p in found if p.severity == "error"] + [
+        p for p in found if p.severity == "warning"
+    ]
+
+
+def _tried(read: Callable[[], T], found: list[Problem]) -> T | None:
+    """What `read` gives, or None with the reasons added to `found`."""
+    try:
+        return read()
+    except InputError as error:
+        found.extend(error.problems)
+        return None
+
+
+def mapping_problems(
+    reading: ConstraintReading, machine: Machine | None, network: Network | None
+) -> Iterator[Problem]:
+    """Faults of a mapping file for this machine, and for this network if one is given."""
+    for i, constraint in enumerate(reading.constraints):
+        if machine is not None:
+            yield from _against_array(reading, i, constraint, machine)
+    if machine is None or network is None:
+        return
+    entries = {c.name: c for c in reversed(reading.constraints)}
+    seen: set[tuple[str, str]] = set()
+    for op in network.ops:
+        entry = constraint_for(op, entries)
+        if entry is None:
+            continue
+        for core in machine.cores:
+            for problem in _against_op(reading, entry, machine, core, (op, network)):
+                key = (entry.name, problem.message.partition("(")[0])
+                if key not in seen:
+                    seen.add(key)
+                    yield problem
+
+
+def size_problems(machine: Machine, network: Network, file: str) -> Iterator[Problem]:
+    """Memories that cannot hold one element of what the network needs."""
+    widest = max((op.accumulator_bits for op in network.ops), default=0)
+    bits = {
+        "I1": max((t.bits for t in network.tensors if t.role != "constant"), default=0),
+        "I2": max((t.bits for t in network.tensors if t.role == "constant"), default=0),
+        "O": max((t.bits for t in network.tensors if t.role != "constant"), default=0),
+    }
+    for memory in machine.memories:
+        need = max((bits[o] for o in memory.operands), default=0)
+        if memory.size_bits < need:
+            yield Problem(
+                file=file,
+                message=f"memory {memory.name} has {memory.size_bits} bits; one element of "
+                f"{network.name} takes {need}",
+                hint=f"write size: {max(need, widest)} bit for {memory.name}, or use --bits",
+            )
+
+
+def _place(reading: ConstraintReading, constraint: Constraint) -> int:
+    return reading.constraints.index(constraint)
+
+
+def _against_array(
+    reading: ConstraintReading, i: int, constraint: Constraint, machine: Machine
+) -> Iterator[Problem]:
+    document = reading.document
+    sizes = {dim: size for core in machine.cores for dim, size in core.array.dims}
+    for key, dims in (
+        ("spatial_mapping", [dim for dim, _ in constraint.spatial]),
+        ("spatial_mapping_hint", [dim for dim, _ in constraint.hints]),
+    ):
+        for dim in dims:
+            # Hints for dims that an array lacks are common in shared files, and harmless.
+            if dim not in sizes and key == "spatial_mapping":
+                message = f"{constraint.name}: {machine.name} has no array dimension {dim}"
+                hint = suggestion(dim, list(sizes))
+                yield document.problem((i, key, dim), message, hint=hint)
+    for dim, pairs in constraint.spatial:
+        factor = prod(f for _, f in pairs)
+        if dim in sizes and factor > sizes[dim]:
+            text = " x ".join(f"{loop} {f}" for loop, f in pairs)
+            message = f"{constraint.name}: {text} = {factor} units on {dim}, which has {sizes[dim]}"
+            at = (i, "spatial_mapping", dim)
+            yield document.problem(at, message, hint=f"write factors of at most {sizes[dim]}")
+
+
+def _against_op(
+    reading: ConstraintReading,
+    constraint: Constraint,
+    machine: Machine,
+    core: Core,
+    where: tuple[Op, Network],
+) -> Iterator[Problem]:
+    """A spatial unrolling wider than the port that feeds it."""
+    op, network = where
+    links = dict(constraint.links)
+    for operand in op.operands:
+        chain = machine.chain(core, links.get(operand.name, ""))
+        if not chain or operand.index is None:
+            continue
+        memory, letter = chain[0], links[operand.name]
+        port = memory.port(letter, "fl" if letter == "O" else "tl")
+        if port is None:
+            continue
+        bits = op.accumulator_bits if letter == "O" else network.by_name[operand.tensor].bits
+        needed = _elements_a_cycle(op, operand, constraint, memory, core) * bits
+        if needed > port.bits_per_cycle:
+            yield reading.document.problem(
+                (_place(reading, constraint), "spatial_mapping"),
+                f"{constraint.name}: the unrolling needs {needed} bits of {operand.name} a cycle "
+                f"from {memory.name}, whose port {port.name} has {port.bits_per_cycle} "
+                f"(op {op.name})",
+                severity="warning",
+                hint="ZigZag shrinks the unrolling silently; widen the port or unroll less",
+            )
+
+
+def _elements_a_cycle(
+    op: Op, operand: Operand, constraint: Constraint, memory: Memory, core: Core
+) -> int:
+    """Different elements of an operand that the units under one memory instance use at once."""
+    sizes = op.sizes
+    relevant = {dim for index in operand.index or () for dim, _ in index.terms}
+    shared = next((s for s in memory.sharing if s.operand in dict(constraint.links).values()), None)
+    if shared is not None:
+        return distinct_elements(shared, core.array.sizes)
+    return prod(
+        min(factor, sizes[loop])
+        for dim, pairs in constraint.spatial
+        if dim in memory.served_dims
+        for loop, factor in pairs
+        if loop in relevant
+    )

@@ -1,0 +1,90 @@
+"""Loading a network by file or by name of the zoo."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+
+from tilewright.errors import InputError, Problem
+from tilewright.network.graph import Network
+from tilewright.network.reading import NetworkReading
+
+_COUNTING = ("int32", "int64", "uint32", "uint64", "bool")
+"""Element types of indices, biases and masks, which no quantisation narrows."""
+_SUFFIXES = (".onnx", ".tflite", ".yaml", ".yml")
+
+
+def load_network(
+    name_or_path: str | Path, *, dims: Mapping[str, int] | None = None, bits: int | None = None
+) -> Network:
+    """Read a network from a file (ONNX, TFLite, ZigZag YAML) or build one of the zoo.
+
+    `dims` gives dynamic dimensions, and options of zoo networks, by name. `bits` makes every
+    activation and weight that wide.
+
+    Raises:
+        InputError: the network cannot be read; every reason is in it.
+    """
+    reading = read_network(str(name_or_path), dims=dims or {}, bits=bits)
+    if reading.network is None:
+        raise InputError(*(p for p in reading.problems if p.severity == "error"))
+    return reading.network
+
+
+def read_network(name_or_path: str, *, dims: Mapping[str, int], bits: int | None) -> NetworkReading:
+    """Like `load_network`, with what is worth a warning."""
+    if bits is not None and not 1 <= bits <= 64:
+        raise InputError(Problem(message=f"{bits} bits per element: from 1 to 64 are possible"))
+    path = Path(name_or_path)
+    if path.suffix not in _SUFFIXES and not path.is_file():
+        from tilewright.network.zoo import build
+
+        options = {**dims, "bits": bits} if bits is not None else dict(dims)
+        return NetworkReading(build(name_or_path, options))
+    reading = _read_file(path, dims)
+    if reading.network is None or bits is None:
+        return reading
+    return NetworkReading(with_bits(reading.network, bits), reading.problems)
+
+
+def with_bits(network: Network, bits: int) -> Network:
+    """The same network with activations and weights of `bits`; biases and indices stay."""
+    data = {o.tensor for op in network.ops for o in (*op.outputs, *op.inputs) if o.name != "B"}
+    tensors = tuple(
+        replace(t, bits=bits, dtype="") if t.name in data and t.dtype not in _COUNTING else t
+        for t in network.tensors
+    )
+    return replace(network, tensors=tensors)
+
+
+def _read_file(path: Path, dims: Mapping[str, int]) -> NetworkReading:
+    if not path.is_file():
+        raise InputError(Problem(file=str(path), message="cannot be read: no such file"))
+    match path.suffix:
+        case ".onnx":
+            from tilewright.network.onnx_reader import read_onnx
+
+            return NetworkReading(read_onnx(path, dims=dims))
+        case ".tflite":
+            from tilewright.network.tflite_reader import read_tflite
+
+            return NetworkReading(read_tflite(path, dims=dims))
+        case ".yaml" | ".yml":
+            return _read_yaml(path, dims)
+        case _:
+            known = ", ".join(_SUFFIXES)
+            message = f"networks are files ending in {known}, or names of the zoo"
+            raise InputError(Problem(file=str(path), message=message))
+
+
+def _read_yaml(path: Path, dims: Mapping[str, int]) -> NetworkReading:
+    from tilewright.document import read_document
+    from tilewright.network.zigzag_reader import is_workload, read_zigzag
+
+    document = read_document(path)
+    if not is_workload(document.data):
+        message = "this is no network: a workload file is a list of layers with an equation each"
+        raise InputError(document.problem((), message))
+    if dims:
+        message = f"a workload file has no dynamic dimensions; got {', '.join(dims)}"
+        raise InputError(Problem(file=str(path), message=message))
+    return read_zigzag(document, path.stem)

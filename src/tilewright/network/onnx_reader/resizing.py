@@ -1,0 +1,180 @@
+"""Resize and Upsample in all their versions."""
+
+import math
+
+import numpy as np
+
+from tilewright.network.graph import AttributeValue, Index
+from tilewright.network.moves import anywhere
+from tilewright.network.nests import Nest, Shape, axis_names, normal_axis
+from tilewright.network.onnx_reader.call import Call, Rule, Step, main_step
+from tilewright.network.onnx_reader.shapes import possible_shape
+
+_COORDINATES = (
+    "half_pixel",
+    "half_pixel_symmetric",
+    "pytorch_half_pixel",
+    "align_corners",
+    "asymmetric",
+    "tf_half_pixel_for_nn",
+    "tf_crop_and_resize",
+)
+_ROUNDINGS = ("round_prefer_floor", "round_prefer_ceil", "floor", "ceil")
+_POLICIES = ("stretch", "not_larger", "not_smaller")
+
+
+def rules() -> dict[str, Rule]:
+    """Rules by operator."""
+    return {"Resize": Rule("resize", _resize), "Upsample": Rule("resize", _upsample)}
+
+
+Sizing = tuple[Shape, tuple[float, ...]]
+"""The shape of the result, and the scale of every axis by which coordinates are computed."""
+
+
+def _upsample(call: Call) -> list[Step]:
+    """The operator that Resize replaced: scales only, no choice of coordinates."""
+    data = call.shape(0)
+    if call.opset >= 9:
+        scales = call.numbers_at(1)
+    elif call.opset >= 7:
+        scales = call.numbers("scales")
+    else:
+        scales = (1.0, 1.0, call.number("height_scale", 1), call.number("width_scale", 1))
+    attributes: dict[str, AttributeValue] = {
+        "mode": call.text("mode", "nearest"),
+        "coordinate_transformation_mode": "asymmetric",
+        "nearest_mode": "floor",
+    }
+    return [_step(call, _scaled(data, scales), attributes)]
+
+
+def _resize(call: Call) -> list[Step]:
+    data = call.shape(0)
+    attributes: dict[str, AttributeValue] = {
+        "mode": call.choice("mode", ("nearest", "linear", "cubic")),
+    }
+    if call.opset < 11:
+        attributes |= {"coordinate_transformation_mode": "asymmetric", "nearest_mode": "floor"}
+        return [_step(call, _scaled(data, call.numbers_at(1)), attributes)]
+    coordinates = call.choice("coordinate_transformation_mode", _COORDINATES)
+    attributes |= {
+        "coordinate_transformation_mode": coordinates,
+        "nearest_mode": call.choice("nearest_mode", _ROUNDINGS),
+        "cubic_coeff_a": call.number("cubic_coeff_a", -0.75),
+        "exclude_outside": call.integer("exclude_outside", 0),
+        "extrapolation_value": call.number("extrapolation_value", 0),
+        "antialias": call.integer("antialias", 0),
+    }
+    axes = _axes(call, len(data))
+    cropped = coordinates == "tf_crop_and_resize"
+    if cropped:
+        attributes["roi"] = call.numbers_at(1)
+    if _is_given(call, 3):
+        sizing = _to_sizes(call, data, axes)
+    elif _is_given(call, 2):
+        sizing = _by_scales(call, data, axes, cropped=cropped)
+    else:
+        raise ValueError("neither scales nor sizes are given")
+    return [_step(call, sizing, attributes)]
+
+
+def _is_given(call: Call, position: int) -> bool:
+    """Whether the input is there and not empty: an empty one stands for one left out."""
+    return call.has(position) and 0 not in call.shape(position)
+
+
+def _axes(call: Call, rank: int) -> tuple[int, ...]:
+    stated = call.integers("axes")
+    axes = tuple(range(rank) if stated is None else (normal_axis(a, rank) for a in stated))
+    if len(set(axes)) != len(axes):
+        raise ValueError(f"axes {stated} repeat")
+    return axes
+
+
+def _by_scales(call: Call, data: Shape, axes: tuple[int, ...], *, cropped: bool) -> Sizing:
+    stated = call.numbers_at(2)
+    if len(stated) != len(axes):
+        raise ValueError(f"{len(stated)} scales for {len(axes)} axes")
+    scales = [1.0] * len(data)
+    for i, axis in enumerate(axes):
+        scales[axis] = stated[i]
+    if cropped:
+        region = call.numbers_at(1)
+        if len(region) != 2 * len(axes):
+            raise ValueError(f"{len(region)} bounds of a region for {len(axes)} axes")
+        for i, axis in enumerate(axes):
+            scales[axis] *= region[i + len(axes)] - region[i]
+    return _scaled(data, tuple(scales))
+
+
+def _scaled(data: Shape, scales: tuple[float, ...]) -> Sizing:
+    """Sizes times scales, rounded down; in single precision, as ONNX Runtime multiplies."""
+    if len(scales) != len(data) or any(not 0 < scale < 2**40 for scale in scales):
+        raise ValueError(f"scales {scales} of shape {data}")
+    sizes = (np.float32(size) * np.float32(scale) for size, scale in zip(data, scales, strict=True))
+    return possible_shape(tuple(math.floor(size) for size in sizes)), scales
+
+
+def _to_sizes(call: Call, data: Shape, axes: tuple[int, ...]) -> Sizing:
+    wanted = possible_shape(call.integers_at(3))
+    policy = call.choice("keep_aspect_ratio_policy", _POLICIES)
+    if len(wanted) != len(axes) or any(data[axis] == 0 for axis in axes):
+        raise ValueError(f"sizes {wanted} for axes {axes} of shape {data}")
+    ratios = [size / data[axis] for size, axis in zip(wanted, axes, strict=True)]
+    if policy != "stretch":
+        ratios = [min(ratios) if policy == "not_larger" else max(ratios)] * len(axes)
+        wanted = tuple(math.floor(ratios[0] * data[axis] + 0.5) for axis in axes)
+    shape, scales = list(data), [1.0] * len(data)
+    for i, axis in enumerate(axes):
+        shape[axis], scales[axis] = wanted[i], ratios[i]
+    return possible_shape(tuple(shape)), tuple(scales)
+
+
+def _step(call: Call, sizing: Sizing, attributes: dict[str, AttributeValue]) -> Step:
+    shape, scales = sizing
+    attributes["scales"] = scales
+    nest = _repeating(call.shape(0), sizing, attributes) or anywhere(shape)
+    return main_step(call, "resize", nest, [call.value(0)], attributes=attributes)
+
+
+def _repeating(data: Shape, sizing: Sizing, attributes: dict[str, AttributeValue]) -> Nest | None:
+    """The nest of a resize that repeats every element a whole number of times, else None.
+
+    Result o reads element floor(o / factor): dim F… counts the repeats of one element.
+    """
+    shape, scales = sizing
+    factors = [round(scale) for scale in scales]
+    is_whole = all(
+        factor == scale and factor * size == full
+        for factor, scale, size, full in zip(factors, scales, data, shape, strict=True)
+    )
+    if attributes["mode"] != "nearest" or not is_whole or not _rounds_down(attributes, factors):
+        return None
+    names = axis_names(len(data))
+    repeats = [f"F{name.removeprefix('O')}" for name in names]
+    axes = list(zip(names, repeats, factors, strict=True))
+    return Nest(
+        dims=tuple(zip(names, data, strict=True))
+        + tuple((repeat, factor) for _, repeat, factor in axes if factor > 1),
+        shape=shape,
+        output=tuple(
+            Index(((name, 1),) if factor == 1 else ((name, factor), (repeat, 1)))
+            for name, repeat, factor in axes
+        ),
+        inputs=(tuple(Index(((name, 1),)) for name in names),),
+    )
+
+
+def _rounds_down(attributes: dict[str, AttributeValue], factors: list[int]) -> bool:
+    """Whether nearest picks floor(o / factor) under these coordinates and roundings."""
+    rounding = attributes["nearest_mode"]
+    largest = max(factors, default=1)
+    match attributes["coordinate_transformation_mode"]:
+        case "asymmetric":
+            return rounding == "floor" or (rounding == "round_prefer_floor" and largest <= 2)
+        case "half_pixel" | "pytorch_half_pixel" | "half_pixel_symmetric":
+            # (o + 1/2) / factor - 1/2 lies less than 1/2 away from floor(o / factor).
+            return str(rounding).startswith("round")
+        case _:
+            return False

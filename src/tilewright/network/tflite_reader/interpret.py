@@ -1,0 +1,313 @@
+"""From what stands in a file to a network, operator by operator, collecting all problems."""
+
+import logging
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from tilewright.errors import InputError, Problem
+from tilewright.network.build import NetworkBuilder
+from tilewright.network.graph import AttributeValue, Network
+from tilewright.network.tflite_reader import faults, tensors
+from tilewright.network.tflite_reader.call import Call, Step, Value
+from tilewright.network.tflite_reader.folding import Known, folded, known_beforehand, n_points
+from tilewright.network.tflite_reader.raw import RawModel, RawOperator
+from tilewright.network.tflite_reader.registry import READINGS
+
+_LOGGER = logging.getLogger(__name__)
+
+# Working results out costs about 3 µs a point; what files carry along needs a few thousand.
+_MAX_POINTS = 4096
+_MAX_POINTS_IN_ALL = 200_000
+
+_UNPACKING = ("DEQUANTIZE", "DENSIFY")
+_BEFORE_ALL = -1
+
+
+@dataclass(kw_only=True)
+class _State:
+    """How far the reading got: values by tensor, and what was wrong by operator."""
+
+    file: str
+    model: RawModel
+    names: tuple[str, ...]
+    makers: Mapping[int, int]
+    builder: NetworkBuilder
+    is_resized: bool
+    values: dict[int, Value] = field(default_factory=dict)
+    problems: dict[int, list[Problem]] = field(default_factory=dict)
+    unsupported: dict[str, list[int]] = field(default_factory=dict)
+    points_left: int = _MAX_POINTS_IN_ALL
+
+    def complain(self, position: int, message: str, hint: str = "") -> None:
+        self.add(position, Problem(file=self.file, message=message, hint=hint))
+
+    def add(self, position: int, problem: Problem) -> None:
+        self.problems.setdefault(position, []).append(problem)
+
+    def where(self, position: int) -> str:
+        return f"operator {position} ({self.model.operators[position].name})"
+
+
+def interpret(model: RawModel, path: Path, dims: Mapping[str, int]) -> Network:
+    """The network that a file's main subgraph describes; raises InputError with all problems."""
+    makers: dict[int, int] = {}
+    for position, operator in enumerate(model.operators):
+        for output in operator.outputs:
+            makers.setdefault(output, position)
+    state = _State(
+        file=str(path),
+        model=model,
+        names=tensors.unique_names(model.tensors),
+        makers=makers,
+        builder=NetworkBuilder(path.stem, source=str(path)),
+        is_resized=bool(dims),
+    )
+    if model.n_subgraphs > 1:
+        _LOGGER.warning("%s: of %d subgraphs only the first is read", path, model.n_subgraphs)
+    _read_inputs(state, dims)
+    for position in range(len(model.operators)):
+        _read_operator(state, position)
+    outputs = _outputs(state)
+    _report_unsupported(state)
+    if state.problems:
+        raise InputError(*faults.first_problems(state.file, state.problems))
+    return state.builder.finish(outputs)
+
+
+def _read_inputs(state: _State, dims: Mapping[str, int]) -> None:
+    known: list[str] = []
+    for index in dict.fromkeys(state.model.inputs):
+        if not 0 <= index < len(state.names):
+            count = len(state.names)
+            state.complain(_BEFORE_ALL, f"input: there is no tensor {index} among {count}")
+            continue
+        tensor, name = state.model.tensors[index], state.names[index]
+        known.extend(f"{name}.{axis}" for axis in range(len(tensor.shape)))
+        try:
+            value = tensors.sized(tensor, name, dims)
+        except ValueError as error:
+            hint = f"give it a size as a dim such as {name + '.0'!r}"
+            state.complain(_BEFORE_ALL, str(error), hint)
+            value = tensors.stand_in(tensor, name)
+        state.values[index] = value
+        state.builder.tensor(name, value.shape, bits=value.bits, role="input", dtype=value.dtype)
+    for key in sorted(dims.keys() - set(known)):
+        choices = faults.listed(known, 8) if known else "none"
+        state.complain(_BEFORE_ALL, f"no input has an axis {key!r}", f"there are {choices}")
+
+
+def _read_operator(state: _State, position: int) -> None:
+    operator = state.model.operators[position]
+    is_bad = False
+    try:
+        call = _call(state, position, operator)
+    except ValueError as error:
+        state.complain(position, f"{state.where(position)}: {error}")
+        is_bad = True
+        call = None
+    if operator.name not in READINGS:
+        state.unsupported.setdefault(operator.name, []).append(position)
+        is_bad = True
+    if not is_bad and call is not None:
+        try:
+            _convert(state, position, operator, call)
+        except ValueError as error:
+            state.complain(position, f"{state.where(position)}: {error}")
+    for output in operator.outputs:
+        if 0 <= output < len(state.names) and output not in state.values:
+            state.values[output] = tensors.stand_in(
+                state.model.tensors[output], state.names[output]
+            )
+
+
+def _call(state: _State, position: int, operator: RawOperator) -> Call:
+    """The operator with its inputs; ValueError with all that is wrong with them."""
+    wrong = [operator.fault] if operator.fault else []
+    inputs: list[Value | None] = []
+    for index in operator.inputs:
+        try:
+            inputs.append(None if index == -1 else _value(state, index))
+        except ValueError as error:
+            wrong.append(str(error))
+    results = []
+    for index in operator.outputs:
+        if not 0 <= index < len(state.names):
+            wrong.append(f"makes tensor {index}, but there are {len(state.names)}")
+            continue
+        name = state.names[index]
+        if index in state.values or state.makers[index] != position:
+            wrong.append(f"makes tensor {name!r}, which is there already")
+            continue
+        try:
+            tensor = state.model.tensors[index]
+            results.append(tensors.result(tensor, name, is_recorded=not state.is_resized))
+        except ValueError as error:
+            wrong.append(str(error))
+    if len(set(operator.outputs)) != len(operator.outputs):
+        wrong.append("makes a tensor twice")
+    if not operator.outputs:
+        wrong.append("makes nothing")
+    if wrong:
+        raise ValueError("; ".join(dict.fromkeys(wrong)))
+    return Call(
+        operator=operator.name,
+        inputs=tuple(inputs),
+        results=tuple(results),
+        options=operator.options,
+    )
+
+
+def _value(state: _State, index: int) -> Value:
+    """What an operator reads at `index`; a problem with it is raised, once, as ValueError."""
+    if not 0 <= index < len(state.names):
+        raise ValueError(f"reads tensor {index}, but there are {len(state.names)}")
+    if index in state.values:
+        return state.values[index]
+    tensor, name = state.model.tensors[index], state.names[index]
+    state.values[index] = tensors.stand_in(tensor, name)
+    if index in state.makers:
+        raise ValueError(f"reads {name!r} before operator {state.makers[index]} makes it")
+    if not len(tensor.data) and 0 not in tensor.shape:
+        kept = "is kept from one run to the next" if tensor.is_variable else "holds no data"
+        raise ValueError(f"reads {name!r}, which no operator makes and which {kept}")
+    state.values[index] = tensors.constant(tensor, name)
+    return state.values[index]
+
+
+def _convert(state: _State, position: int, operator: RawOperator, call: Call) -> None:
+    """Work the operator's results out, or add its steps to the network."""
+    indices = dict(zip((result.name for result in call.results), operator.outputs, strict=True))
+    source = call.inputs[0] if call.inputs else None
+    is_output = any(index in state.model.outputs for index in operator.outputs)
+    unpacks = operator.name in _UNPACKING and source is not None and source.is_constant
+    if unpacks and source is not None and not is_output:
+        _check_shape(state, position, call, call.results[0].name, source.shape)
+        state.values[operator.outputs[0]] = source
+        return
+    known = known_beforehand(call)
+    if known is not None:
+        _keep(state, position, call, {call.results[0].name: known}, indices)
+        return
+    reading = READINGS[operator.name]
+    steps = reading.steps(call, reading.kind)
+    worked_out = None if is_output else _worked_out(state, steps)
+    if worked_out is not None:
+        _keep(state, position, call, worked_out, indices)
+        return
+    for step in steps:
+        _add_step(state, position, call, step, indices)
+
+
+def _worked_out(state: _State, steps: tuple[Step, ...]) -> dict[str, Known] | None:
+    points = n_points(steps)
+    if points > min(_MAX_POINTS, state.points_left):
+        return None
+    known = folded(steps)
+    if known is not None:
+        state.points_left -= points
+    return known
+
+
+def _keep(
+    state: _State,
+    position: int,
+    call: Call,
+    known: Mapping[str, Known],
+    indices: Mapping[str, int],
+) -> None:
+    """Results that are known beforehand become constants."""
+    for result in call.results:
+        found = known[result.name]
+        _check_shape(state, position, call, result.name, found.shape)
+        state.values[indices[result.name]] = Value(
+            name=result.name,
+            shape=found.shape,
+            dtype=result.dtype,
+            bits=result.bits,
+            is_constant=True,
+            numbers=found.numbers,
+        )
+
+
+def _add_step(
+    state: _State, position: int, call: Call, step: Step, indices: Mapping[str, int]
+) -> None:
+    shape = step.nest.shape
+    if 0 in shape:
+        raise ValueError(f"makes {step.results[0].name!r} of shape {shape}: there is nothing in it")
+    for result in step.results:
+        if result.name in indices:
+            _check_shape(state, position, call, result.name, shape)
+            state.values[indices[result.name]] = Value(
+                name=result.name, shape=shape, dtype=result.dtype, bits=result.bits
+            )
+    if state.problems or state.unsupported:
+        return
+    for value in step.inputs:
+        if value.is_constant and value.name not in state.builder.tensors:
+            state.builder.tensor(
+                value.name, value.shape, bits=value.bits, role="constant", dtype=value.dtype
+            )
+    state.builder.op(
+        step.results[0].name,
+        step.kind,
+        step.nest,
+        [value.name for value in step.inputs],
+        {result.name: (result.bits, result.dtype) for result in step.results},
+        attributes={**step.attributes, **_worked_out_inputs(step)},
+    )
+
+
+def _worked_out_inputs(step: Step) -> dict[str, AttributeValue]:
+    """Constants that stand in no file, as attributes `constant_input_<position>`."""
+    attributes: dict[str, AttributeValue] = {}
+    for i, value in enumerate(step.inputs):
+        if value.numbers is not None:
+            whole = value.dtype != "float32"
+            attributes[f"constant_input_{i}"] = (
+                tuple(int(number) for number in value.numbers)
+                if whole
+                else tuple(float(number) for number in value.numbers)
+            )
+    return attributes
+
+
+def _check_shape(
+    state: _State, position: int, call: Call, name: str, shape: tuple[int, ...]
+) -> None:
+    recorded = next(result.recorded for result in call.results if result.name == name)
+    if not tensors.agrees(shape, recorded):
+        where = state.where(position)
+        state.add(position, faults.misfit(state.file, where, name, shape, recorded))
+
+
+def _outputs(state: _State) -> list[str]:
+    end = len(state.model.operators)
+    names = []
+    for index in dict.fromkeys(state.model.outputs):
+        if not 0 <= index < len(state.names):
+            state.complain(end, f"output: there is no tensor {index} among {len(state.names)}")
+        elif index in state.makers:
+            names.append(state.names[index])
+        else:
+            _LOGGER.warning("%s: no operator makes output %r", state.file, state.names[index])
+    if not names and not state.problems:
+        state.complain(end, "no operator makes an output: there is nothing to run")
+    return names
+
+
+def _report_unsupported(state: _State) -> None:
+    for name, positions in state.unsupported.items():
+        operator = state.model.operators[positions[0]]
+        reads = [state.names[i] for i in operator.inputs if _is_activation(state, i)]
+        problem = faults.unsupported(state.file, name, positions, reads or ["its inputs"])
+        state.add(positions[0], problem)
+
+
+def _is_activation(state: _State, index: int) -> bool:
+    return 0 <= index < len(state.names) and not _constant_indices(state, [index])
+
+
+def _constant_indices(state: _State, indices: Iterable[int]) -> list[int]:
+    return [i for i in indices if i not in state.makers and i not in state.model.inputs]

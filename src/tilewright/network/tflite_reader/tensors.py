@@ -1,0 +1,106 @@
+"""The tensors of a file: names that do not repeat, shapes, and the bytes of constants."""
+
+from collections.abc import Mapping, Sequence
+
+from tilewright.network.graph import MAX_SIZE
+from tilewright.network.nests import Shape
+from tilewright.network.tflite_reader.call import Result, Value
+from tilewright.network.tflite_reader.raw import ELEMENT_TYPES, ElementType, RawTensor
+from tilewright.units import packed_bytes
+
+
+def unique_names(tensors: Sequence[RawTensor]) -> tuple[str, ...]:
+    """A name for each tensor: its own, with a number from its second use on.
+
+    One without a name is called by its position, `tensor_12`.
+    """
+    taken: set[str] = set()
+    uses: dict[str, int] = {}
+    names = []
+    for position, tensor in enumerate(tensors):
+        wanted = tensor.name or f"tensor_{position}"
+        name = wanted
+        while name in taken:
+            uses[wanted] = uses.get(wanted, 1) + 1
+            name = f"{wanted}:{uses[wanted]}"
+        taken.add(name)
+        names.append(name)
+    return tuple(names)
+
+
+def element_type(tensor: RawTensor, name: str) -> ElementType:
+    """The tensor's element type; ValueError for text and for what has no width."""
+    element = ELEMENT_TYPES.get(tensor.type_number)
+    if element is None:
+        what = "text" if tensor.type_number == 5 else f"elements of type {tensor.type_number}"
+        raise ValueError(f"tensor {name!r} holds {what}, which no accelerator computes with")
+    return element
+
+
+def constant(tensor: RawTensor, name: str) -> Value:
+    """A tensor whose bytes stand in the file; ValueError where they do not fit its shape."""
+    element = element_type(tensor, name)
+    if any(size < 0 for size in tensor.shape):
+        raise ValueError(f"tensor {name!r} has shape {tensor.shape}")
+    value = Value(
+        name=name,
+        shape=tensor.shape,
+        dtype=element.name,
+        bits=element.bits,
+        is_constant=True,
+        data=None if tensor.is_sparse else tensor.data,
+    )
+    needed = packed_bytes(value.elements, element.bits)
+    if not tensor.is_sparse and needed != len(tensor.data):
+        raise ValueError(
+            f"tensor {name!r}, {element.name} of shape {tensor.shape}, needs {needed:,} bytes, "
+            f"but the file has {len(tensor.data):,}"
+        )
+    return value
+
+
+def result(tensor: RawTensor, name: str, *, is_recorded: bool) -> Result:
+    """A tensor that an operator makes; with `is_recorded`, its shape in the file is of use."""
+    element = element_type(tensor, name)
+    known = is_recorded and bool(tensor.shape)
+    return Result(
+        name=name,
+        dtype=element.name,
+        bits=element.bits,
+        recorded=_recorded(tensor) if known else None,
+        sample=tensor.shape if known else None,
+    )
+
+
+def stand_in(tensor: RawTensor, name: str) -> Value:
+    """Something to go on with after a problem, as close to the file as can be."""
+    element = ELEMENT_TYPES.get(tensor.type_number, ELEMENT_TYPES[0])
+    shape = tuple(max(size, 1) for size in tensor.shape)
+    return Value(name=name, shape=shape, dtype=element.name, bits=element.bits)
+
+
+def sized(tensor: RawTensor, name: str, dims: Mapping[str, int]) -> Value:
+    """An input of the network, its axes as `dims` or else the file has them."""
+    element = element_type(tensor, name)
+    shape = tuple(dims.get(f"{name}.{axis}", size) for axis, size in enumerate(tensor.shape))
+    for axis, size in enumerate(shape):
+        if not 0 < size <= MAX_SIZE:
+            raise ValueError(f"input {name!r}: axis {axis} has size {size}")
+    return Value(name=name, shape=shape, dtype=element.name, bits=element.bits)
+
+
+def agrees(computed: Shape, recorded: Shape | None) -> bool:
+    """Whether a shape is what the file records, as far as it records one."""
+    if recorded is None:
+        return True
+    if len(computed) != len(recorded):
+        return False
+    return all(size in (-1, own) for own, size in zip(computed, recorded, strict=True))
+
+
+def _recorded(tensor: RawTensor) -> Shape:
+    changes = tensor.signature if len(tensor.signature) == len(tensor.shape) else tensor.shape
+    return tuple(
+        -1 if size < 0 or change < 0 else size
+        for size, change in zip(tensor.shape, changes, strict=True)
+    )

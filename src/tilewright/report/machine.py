@@ -1,0 +1,122 @@
+"""A machine as a table and as JSON."""
+
+from dataclasses import asdict
+from math import prod
+from typing import Any
+
+from rich.console import RenderableType
+
+from tilewright.machine.model import Core, Machine, Memory
+from tilewright.report.tables import heading, stacked, table
+from tilewright.units import format_bits
+
+
+def machine_json(machine: Machine) -> dict[str, Any]:
+    """Every core, memory, engine, link and end of a machine."""
+    return {
+        "name": machine.name,
+        "description": machine.description,
+        "source": machine.source,
+        "clock_hz": machine.clock_hz,
+        "macs_per_cycle": peak_macs(machine),
+        "cores": [
+            {
+                "name": core.name,
+                "count": core.count,
+                "array": asdict(core.array),
+                "vector": asdict(core.vector) if core.vector else None,
+                "memories": [_memory_json(m) for m in core.memories],
+            }
+            for core in machine.cores
+        ],
+        "shared_memories": [_memory_json(m) for m in machine.shared],
+        "dma": [asdict(d) for d in machine.dma],
+        "links": [asdict(link) for link in machine.links],
+        "sources": [asdict(end) for end in machine.sources],
+        "sinks": [asdict(end) for end in machine.sinks],
+        "assumptions": list(assumptions(machine)),
+    }
+
+
+def peak_macs(machine: Machine) -> int:
+    """Multiplications a cycle with every unit of every core at work."""
+    return sum(core.count * core.array.units for core in machine.cores)
+
+
+def assumptions(machine: Machine) -> tuple[str, ...]:
+    """What the file leaves open and is taken for granted."""
+    found = []
+    if not machine.dma:
+        found.append("no DMA engine is declared: one as wide as the external memory's port")
+    if any(core.vector is None for core in machine.cores):
+        found.append("no vector unit is declared: a default serves what is no multiplication")
+    if machine.clock_hz is None:
+        found.append("no clock is declared: times are in cycles only")
+    return tuple(found)
+
+
+def machine_view(machine: Machine) -> RenderableType:
+    """What a person wants to know first, then a line for every memory."""
+    facts = [("what", machine.description)] if machine.description else []
+    if machine.clock_hz:
+        facts.append(("clock", f"{machine.clock_hz / 1e6:g} MHz"))
+    facts.append(("multiplications", f"{peak_macs(machine):,} a cycle"))
+    for core in machine.cores:
+        dims = " x ".join(f"{dim} {size}" for dim, size in core.array.dims)
+        many = f"{core.count} x " if core.count > 1 else ""
+        facts.append((core.name, f"{many}array {dims}, {core.array.mac_pj:g} pJ each"))
+        if core.vector:
+            text = f"{core.vector.lanes} lanes, {core.vector.op_pj:g} pJ an operation"
+            facts.append((f"{core.name} vector unit", text))
+    for d in machine.dma:
+        speed = f"{d.bits_per_cycle // 8} B a cycle, {d.setup_cycles} cycles to set up"
+        facts.append((f"DMA {d.name}", f"{d.ports} port(s), {d.queues} queue(s), {speed}"))
+    for link in machine.links:
+        speed = f"{link.bits_per_cycle} bit a cycle, {link.pj_per_bit_hop:g} pJ a bit and hop"
+        facts.append((f"link {link.name}", f"{link.kind}, {speed}"))
+    facts += [
+        (f"source {e.name}", _end_text(e.kind, e.operands, e.memory)) for e in machine.sources
+    ]
+    facts += [(f"sink {e.name}", _end_text(e.kind, e.operands, e.memory)) for e in machine.sinks]
+    facts += [("assumed", text) for text in assumptions(machine)]
+    return stacked(heading(machine.name, facts), _memory_table(machine))
+
+
+def _end_text(kind: str, operands: tuple[str, ...], memory: str) -> str:
+    return f"{kind}, {', '.join(operands)} at {memory}"
+
+
+def _memory_table(machine: Machine) -> RenderableType:
+    grid = table(
+        "memory", "of", "role", ">size", ">copies", "holds", "serves", "ports (bit a cycle)",
+        ">read pJ/bit", ">write pJ/bit",
+    )  # fmt: skip
+    for core in machine.cores:
+        for memory in core.memories:
+            grid.add_row(*_memory_row(memory, core, core.name))
+    for memory in machine.shared:
+        grid.add_row(*_memory_row(memory, machine.cores[0], "all cores"))
+    return grid
+
+
+def _memory_row(memory: Memory, core: Core, owner: str) -> list[str]:
+    copies = prod(size for dim, size in core.array.dims if dim not in memory.served_dims)
+    reads = max((p.bits_per_cycle for p in memory.ports if p.kind != "write"), default=0)
+    writes = max((p.bits_per_cycle for p in memory.ports if p.kind != "read"), default=0)
+    ports = ", ".join(f"{p.kind} {p.bits_per_cycle}" for p in memory.ports)
+    return [
+        memory.name,
+        owner,
+        memory.role,
+        format_bits(memory.size_bits),
+        str(copies),
+        " ".join(memory.operands),
+        " ".join(memory.served_dims) or "one unit",
+        ports,
+        f"{memory.read_pj / reads:.4g}" if reads else "",
+        f"{memory.write_pj / writes:.4g}" if writes else "",
+    ]
+
+
+def _memory_json(memory: Memory) -> dict[str, Any]:
+    return {**asdict(memory), "size_bytes": memory.size_bytes}
