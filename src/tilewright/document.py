@@ -5,7 +5,9 @@ can still say where it stands. File models (pydantic) are validated here and now
 """
 
 import difflib
+import re
 import types
+import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -24,14 +26,24 @@ Location = tuple[int | str, ...]
 _MAX_BYTES = 2**20
 _MAX_NODES = 200_000
 _MAX_DEPTH = 60
+_MAX_DIGITS = 400
 _WORDS = {
     "Field required": "is missing",
     "Input should be a valid integer": "expected a whole number",
     "Input should be a valid number": "expected a number",
+    "Input should be a finite number": "expected a finite number",
     "Input should be a valid string": "expected a text",
     "Input should be a valid list": "expected a list",
     "Input should be a valid boolean": "expected true or false",
     "Input should be a valid dictionary": "expected a mapping (`key: value` lines)",
+    "List should have at least 1 item": "must not be empty",
+    "String should have at least 1 character": "must not be empty",
+    r"String should match pattern '\^D": "expected an array dimension such as D1",
+    r"Input should be greater than or equal to (\S+)": r"must be \1 or more",
+    r"Input should be greater than (\S+)": r"must be more than \1",
+    r"Input should be less than or equal to (\S+)": r"must be \1 or less",
+    r"(?:List|String) should have at (least|most) (\d+) (\w+)": r"must have at \1 \2 \3",
+    "Input should be (.*)": r"expected \1",
 }
 
 
@@ -72,7 +84,9 @@ def read_document(path: Path, *, last_key_wins: bool = False) -> Document:
 def parse_document(text: str, file: str, *, last_key_wins: bool = False) -> Document:
     """Like `read_document`, for a text that was read already."""
     try:
-        root = YAML(typ="safe", pure=True).compose(text)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # an anchor may be defined anew: YAML 1.2, 7.1
+            root = YAML(typ="safe", pure=True).compose(text)
     except MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         place = (mark.line + 1, mark.column + 1) if mark else (1, 1)
@@ -106,6 +120,15 @@ def validate(
         return model.model_validate(data, context=context), []
     except ValidationError as error:
         return None, in_file_order(_problems(document, model, error, at))
+
+
+def faulty_keys(document: Document, model: type[BaseModel], context: Any = None) -> set[str]:
+    """The top-level keys with a fault in them."""
+    try:
+        model.model_validate(document.data, context=context)
+    except ValidationError as error:
+        return {str(fault["loc"][0]) for fault in error.errors() if fault["loc"]}
+    return set()
 
 
 def in_file_order(problems: Iterator[Problem] | Sequence[Problem]) -> list[Problem]:
@@ -175,7 +198,7 @@ class _Walk:
             if not isinstance(key_node, ScalarNode):
                 self._note("error", key_node, "a key must be a plain word")
                 continue
-            key = str(key_node.value)
+            key = self._text(key_node)
             if key in used:
                 self._note(
                     "warning" if self.last_key_wins else "error",
@@ -206,12 +229,12 @@ class _Walk:
         )
 
     def _scalar(self, node: Node, at: Location) -> Any:
-        text, kind = str(node.value), str(node.tag).rpartition(":")[2]
+        text, kind = self._text(node), str(node.tag).rpartition(":")[2]
         number = text.replace("_", "").lower()
         try:
             match kind:
                 case "int":
-                    return int(number, 0)
+                    return _integer(number)
                 case "float":
                     return float(number.replace(".inf", "inf").replace(".nan", "nan"))
                 case "bool":
@@ -221,14 +244,23 @@ class _Walk:
                 case _:
                     return text
         except ValueError:
-            return self._whole_number(text, at, node)
-
-    def _whole_number(self, text: str, at: Location, node: Node) -> Any:
-        try:
-            return int(text.replace("_", ""))  # a leading zero, as in 007
-        except ValueError:
             self._note("error", node, f"{dotted(at)}: {text[:40]!r} is no number that can be used")
             return None
+
+    def _text(self, node: Node) -> str:
+        text = str(node.value)
+        if any("\ud800" <= character <= "\udfff" for character in text):
+            self._note("error", node, "the text holds half a character (a lone surrogate)")
+        return text
+
+
+def _integer(text: str) -> int:
+    if len(text) > _MAX_DIGITS:
+        raise ValueError
+    try:
+        return int(text, 0)
+    except ValueError:
+        return int(text)  # a leading zero, as in 007
 
 
 def _place(node: Node) -> tuple[int, int]:
@@ -238,20 +270,40 @@ def _place(node: Node) -> tuple[int, int]:
 def _problems(
     document: Document, model: type[BaseModel], error: ValidationError, base: Location
 ) -> Iterator[Problem]:
-    for fault in error.errors(include_url=False, include_context=False):
-        inner = tuple(fault["loc"])
+    faults = [(tuple(f["loc"]), f) for f in error.errors(include_url=False, include_context=False)]
+    missing = [at for at, fault in faults if fault["type"] == "missing"]
+    unknown = [at for at, fault in faults if fault["type"] == "extra_forbidden"]
+    meant = {at: _meant(model, at, missing) for at in unknown}
+    hinted = {(*at[:-1], key) for at, key in meant.items()}
+    for inner, fault in faults:
+        if inner in missing and inner in hinted:
+            continue  # it is said where the misspelt key stands
         at = (*base, *inner)
-        message = str(fault["msg"]).removeprefix("Value error, ")
-        for known, ours in _WORDS.items():
-            if message.startswith(known):
-                message = ours
-        hint = ""
-        if fault["type"] == "extra_forbidden":
-            message, hint = "unknown key", suggestion(str(at[-1]), _keys(model, inner[:-1]))
-        if " -- " in message:
-            message, _, hint = message.partition(" -- ")
+        message, hint = _worded(str(fault["msg"]))
+        if inner in meant:
+            known = f"known: {', '.join(_keys(model, inner[:-1]))}"
+            message = "unknown key"
+            hint = f"did you mean {meant[inner]!r}?" if meant[inner] else known
         name = dotted(at)
         yield document.problem(at, f"{name}: {message}" if name else message, hint=hint)
+
+
+def _meant(model: type[BaseModel], at: Location, missing: Sequence[Location]) -> str:
+    """The key that an unknown one is a misspelling of, if any; a missing key need not be as near."""
+    word = str(at[-1])
+    lost = [str(other[-1]) for other in missing if other[:-1] == at[:-1]]
+    near = difflib.get_close_matches(word, _keys(model, at[:-1]), n=1)
+    return next(iter(near or difflib.get_close_matches(word, lost, n=1, cutoff=0.5)), "")
+
+
+def _worded(message: str) -> tuple[str, str]:
+    """A validator's message in our words, and the hint that a validator of ours put behind it."""
+    message, _, hint = message.removeprefix("Value error, ").partition(" -- ")
+    for pattern, ours in _WORDS.items():
+        match = re.match(pattern, message)
+        if match:
+            return match.expand(ours), hint
+    return message, hint
 
 
 def _keys(model: Any, at: Location) -> list[str]:

@@ -32,13 +32,13 @@ def parse_bits(text: str) -> int:
     return value.numerator
 
 
-def parse_energy_pj(text: str) -> float:
-    """Read an energy such as `0.04 pJ`.
+def parse_energy_pj(text: str, *, wanted: str = "an energy such as '0.04 pJ'") -> float:
+    """Read an energy such as `0.04 pJ`; `wanted` is what the message says was expected.
 
     >>> parse_energy_pj("180 fJ")
     0.18
     """
-    return float(_parse(text, _ENERGY_PJ, "an energy such as '0.04 pJ'"))
+    return float(_parse(text, _ENERGY_PJ, wanted))
 
 
 def parse_frequency_hz(text: str) -> int:
@@ -93,7 +93,7 @@ def energy_pj(events: Iterable[tuple[int, float]]) -> float:
 def _parse(text: str, units: dict[str, int] | dict[str, Fraction], wanted: str) -> Fraction:
     match = re.fullmatch(rf"{_NUMBER} ?({'|'.join(units)})", text.strip())
     if match is None:
-        raise ValueError(f"expected {wanted}, got {text!r}")
+        raise ValueError(f"expected {wanted}, got {text!r}; units: {', '.join(units)}")
     return Fraction(match[1]) * Fraction(units[match[2]])
 
 

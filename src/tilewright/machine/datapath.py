@@ -5,7 +5,7 @@ written from the lower, `th` read to the higher. Inputs come down (`fh`, `tl`), 
 (`fl`, `th`), and partial sums also come back (`fh`, `tl`).
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -21,11 +21,22 @@ from tilewright.machine.model import (
     bottom_up,
     inversions,
 )
-from tilewright.machine.ports import MEANING, ORDER, flow_entry, suggested_entry
+from tilewright.machine.ports import (
+    MEANING,
+    ORDER,
+    READS,
+    WRITES,
+    flow_entry,
+    suggested_entry,
+    written_bits,
+)
 from tilewright.machine.reader import MachineReading
 from tilewright.units import format_bits
 
 _ROLE_OF = {"I1": "inputs", "I2": "weights", "O": "outputs"}
+_MIXED: Mapping[Direction, Direction] = {"fh": "fl", "tl": "th"}
+"""What an input needs, and what is written for it by mistake."""
+
 _DEFAULT_END = {"I1": ("input", "sensor"), "I2": ("weights", "rom"), "O": ("result", "noc")}
 
 
@@ -50,17 +61,21 @@ def data_path_problems(reading: MachineReading) -> Iterator[Problem]:
         return
     for core in machine.cores:
         order = bottom_up(machine.levels(core))
-        for operand in (*INPUT_OPERANDS, OUTPUT_OPERAND):
+        for operand in _followed(reading):
             chain = [m for m in order if operand in m.operands]
             if not chain:
                 yield _no_memory(document, operand)
-                continue
             for stop in _stops(operand, chain):
-                if "ports" in _data(reading, stop.memory):
+                if _data(reading, stop.memory).get("ports"):
                     yield from _stop_problems(reading, stop)
         yield from _without_ports(reading, order)
-        yield from _open_ends(reading, machine, order)
+    yield from _open_ends(reading, machine)
     yield from _order_warnings(reading, machine)
+
+
+def _followed(reading: MachineReading) -> list[str]:
+    """Operands of which every memory could be read; of others nothing certain can be said."""
+    return [o for o in (*INPUT_OPERANDS, OUTPUT_OPERAND) if o not in reading.unread_operands]
 
 
 def _stops(operand: str, chain: Sequence[Memory]) -> Iterator[_Stop]:
@@ -94,7 +109,8 @@ def _needs(stop: _Stop) -> dict[Direction, str]:
 def _without_ports(reading: MachineReading, order: Sequence[Memory]) -> Iterator[Problem]:
     """Memories that say nothing about their ports: one problem each, with the whole list."""
     for memory in order:
-        if "ports" in _data(reading, memory):
+        data = _data(reading, memory)
+        if data.get("ports"):
             continue
         chains = [[m for m in order if operand in m.operands] for operand in memory.operands]
         stops = [
@@ -102,14 +118,39 @@ def _without_ports(reading: MachineReading, order: Sequence[Memory]) -> Iterator
             for operand, chain in zip(memory.operands, chains, strict=True)
         ]
         place = reading.places[memory.name]
-        lines = dict.fromkeys(
-            line for stop in stops for line in _remedy(reading, stop).splitlines()
-        )
+        at = (*place, "ports")
+        what = "is empty" if "ports" in data else "is missing"
         yield reading.document.problem(
-            place,
-            f"{dotted(place)}.ports: is missing, so nothing can enter or leave it",
-            hint="\n".join(lines),
+            at,
+            f"{dotted(at)}: {what}, so nothing can enter or leave {memory.name}",
+            hint=_list_remedy(reading, stops),
         )
+
+
+def _list_remedy(reading: MachineReading, stops: Sequence[_Stop]) -> str:
+    """The whole `ports` list of a memory that has none."""
+    memory = stops[0].memory
+    if OLD_PORT_KEYS & _data(reading, memory).keys():
+        lines = [line for stop in stops for line in _remedy(reading, stop).splitlines()]
+        return "\n".join(dict.fromkeys(lines))
+    uses = [(stop.operand, direction) for stop in stops for direction in _wanted(stop)]
+    ports = ", ".join(
+        _port_text(reading, memory, name, kind, [use for use in uses if use[1] in directions])
+        for name, kind, directions in (("in", "write", WRITES), ("out", "read", READS))
+    )
+    return f"write {dotted((*reading.places[memory.name], 'ports'))}: [{ports}]"
+
+
+def _port_text(
+    reading: MachineReading, memory: Memory, name: str, kind: str, uses: Sequence[tuple[str, str]]
+) -> str:
+    """A port as one line of YAML, as wide as the memory's widest."""
+    width = max((p.bits_per_cycle for p in memory.ports), default=64)
+    allocation = ", ".join(f"'{operand}, {direction}'" for operand, direction in uses)
+    return (
+        f"{{name: {name}, type: {kind}, bandwidth_max: {written_bits(reading.document, width)}, "
+        f"allocation: [{allocation}]}}"
+    )
 
 
 def _stop_problems(reading: MachineReading, stop: _Stop) -> Iterator[Problem]:
@@ -119,10 +160,10 @@ def _stop_problems(reading: MachineReading, stop: _Stop) -> Iterator[Problem]:
     if lost or (mixed and stop.operand != OUTPUT_OPERAND and "fh" not in stop.has):
         yield _broken(reading, stop, [*lost, *mixed])
         return
-    at = _entry_place(reading, stop)
-    yield from (
-        reading.document.problem(at, f"{dotted(at)}: {text}", severity="warning") for text in mixed
-    )
+    if mixed:
+        at, hint = _entry_place(reading, stop), _remedy(reading, stop)
+        text = f"{dotted(at)} ({stop.operand}): {'; '.join(mixed)}"
+        yield reading.document.problem(at, text, severity="warning", hint=hint)
     if stop.operand == OUTPUT_OPERAND:
         yield from _partial_sums(reading, stop)
 
@@ -131,16 +172,18 @@ def _mixed_up(stop: _Stop) -> list[str]:
     """Directions that an input has and cannot use."""
     if stop.operand == OUTPUT_OPERAND:
         return []
-    wrong = [d for d in stop.has if d in ("fl", "th")]
     return [
-        f"`{d}` ({MEANING[d]}) is for outputs; {_ROLE_OF[stop.operand]} only come down"
-        + (", so `fh` was meant" if d == "fl" and "fh" not in stop.has else "")
-        for d in wrong
+        f"`{wrong}` ({MEANING[wrong]}) is for outputs; {_ROLE_OF[stop.operand]} only come down"
+        + (f", so `{right}` was meant" if right not in stop.has else "")
+        for right, wrong in _MIXED.items()
+        if wrong in stop.has
     ]
 
 
 def _broken(reading: MachineReading, stop: _Stop, faults: list[str]) -> Problem:
     at = _entry_place(reading, stop)
+    if isinstance(at[-1], int) and at[-1] >= len(_data(reading, stop.memory)["ports"]):
+        faults = ["the entry for this operand is missing, so it can neither enter nor leave"]
     return reading.document.problem(
         at,
         f"{dotted(at)} ({stop.operand}): {'; '.join(faults)}",
@@ -161,105 +204,125 @@ def _wanted(stop: _Stop) -> tuple[Direction, ...]:
 def _remedy(reading: MachineReading, stop: _Stop) -> str:
     place, data = reading.places[stop.memory.name], _data(reading, stop.memory)
     if not OLD_PORT_KEYS & data.keys():
-        return _new_dialect_remedy(stop, place)
+        return _new_dialect_remedy(reading, stop)
     file = OldMemoryFile.model_validate(data, context={})
     position = file.operands.index(stop.operand)  # type: ignore[arg-type]  # checked by the reader
-    entries = file.ports or []
-    entry = entries[position] if position < len(entries) else {}
-    fixed, counts = suggested_entry(file, entry, _wanted(stop))
+    fixed, counts = suggested_entry(file, position, _wanted(stop))
     lines = [f"write {dotted((*place, key))}: {count}" for key, count in counts.items()]
     lines.append(f"write {dotted((*place, 'ports', position))}: {flow_entry(fixed)}")
     return "\n".join(lines)
 
 
-def _new_dialect_remedy(stop: _Stop, place: Location) -> str:
+def _new_dialect_remedy(reading: MachineReading, stop: _Stop) -> str:
+    place, ports = reading.places[stop.memory.name], stop.memory.ports
     lines = []
+    portless: dict[str, list[tuple[str, str]]] = {"write": [], "read": []}
     for direction in [d for d in _wanted(stop) if d not in stop.has]:
-        kind = "write" if direction in ("fh", "fl") else "read"
-        usable = [i for i, p in enumerate(stop.memory.ports) if p.kind in (kind, "read_write")]
-        own = [i for i in usable if stop.operand in dict(stop.memory.ports[i].uses)]
-        use = f"'{stop.operand}, {direction}'"
-        if usable:
+        kind = "write" if direction in WRITES else "read"
+        usable = [i for i, p in enumerate(ports) if p.kind in (kind, "read_write")]
+        own = [i for i in usable if stop.operand in dict(ports[i].uses)]
+        mixed_up = _mixed_up_place(reading, stop, direction)
+        if mixed_up:
+            lines.append(f"write {dotted(mixed_up)}: '{stop.operand}, {direction}'")
+        elif usable:
             at = (*place, "ports", (own or usable)[0], "allocation")
-            lines.append(f"add to {dotted(at)}: {use}")
+            lines.append(f"add to {dotted(at)}: '{stop.operand}, {direction}'")
         else:
-            width = max((p.bits_per_cycle for p in stop.memory.ports), default=64)
-            lines.append(
-                f"add to {dotted((*place, 'ports'))}: {{name: {kind[0]}_port_{direction}, "
-                f"type: {kind}, bandwidth_max: {width} bit, allocation: [{use}]}}"
-            )
+            portless[kind].append((stop.operand, direction))
+    for kind, uses in portless.items():
+        if uses:
+            text = _port_text(reading, stop.memory, f"{kind}_{stop.operand}", kind, uses)
+            lines.append(f"add to {dotted((*place, 'ports'))}: {text}")
     return "\n".join(lines)
+
+
+def _mixed_up_place(reading: MachineReading, stop: _Stop, direction: Direction) -> Location:
+    """Where an input's `fl` stands for the `fh` that was meant, or its `th` for `tl`."""
+    if stop.operand == OUTPUT_OPERAND:
+        return ()
+    for i, port in enumerate(_data(reading, stop.memory)["ports"]):
+        for j, text in enumerate(port.get("allocation", ())):
+            if text.replace(" ", "") == f"{stop.operand},{_MIXED[direction]}":
+                return (*reading.places[stop.memory.name], "ports", i, "allocation", j)
+    return ()
 
 
 def _partial_sums(reading: MachineReading, stop: _Stop) -> Iterator[Problem]:
     """Warn where partial sums that moved up could not come back."""
-    at = _entry_place(reading, stop)
+    faults = []
     if "tl" not in stop.has:
-        text = "no `tl` port for O: partial sums cannot be read back, each output must end below"
-        yield reading.document.problem(at, f"{dotted(at)}: {text}", severity="warning")
+        faults.append(
+            "no `tl` port for O: partial sums cannot be read back, so each output must be finished "
+            f"before it enters {stop.memory.name}"
+        )
     if stop.above is not None and "fh" not in stop.has:
-        text = (
+        faults.append(
             f"no `fh` port for O: partial sums that went up to {stop.above.name} cannot come back, "
             f"so each output must be finished in {stop.memory.name}"
         )
-        hint = _remedy(reading, stop)
-        yield reading.document.problem(at, f"{dotted(at)}: {text}", severity="warning", hint=hint)
+    if faults:
+        at, hint = _entry_place(reading, stop), _remedy(reading, stop)
+        text = f"{dotted(at)}: {'; '.join(faults)}"
+        yield reading.document.problem(at, text, severity="warning", hint=hint)
 
 
-def _open_ends(
-    reading: MachineReading, machine: Machine, order: Sequence[Memory]
-) -> Iterator[Problem]:
+def _open_ends(reading: MachineReading, machine: Machine) -> Iterator[Problem]:
     """Operands whose top memory is on the chip and has neither source nor sink."""
-    externals = [m for m in order if m.role == "external"]
-    open_inputs: list[tuple[str, Memory]] = []
-    open_outputs: list[tuple[str, Memory]] = []
-    for operand in (*INPUT_OPERANDS, OUTPUT_OPERAND):
-        chain = [m for m in order if operand in m.operands]
-        if not chain or chain[-1].role == "external":
-            continue
-        ends = machine.sinks if operand == OUTPUT_OPERAND else machine.sources
-        if any(e.memory in [m.name for m in chain] and operand in e.operands for e in ends):
-            continue
-        target = open_outputs if operand == OUTPUT_OPERAND else open_inputs
-        target.append((operand, chain[-1]))
-    for key, ends_missing in (("sources", open_inputs), ("sinks", open_outputs)):
-        if ends_missing:
-            yield _open_end(reading, key, ends_missing, externals)
+    missing: dict[str, dict[tuple[str, str], Memory]] = {"sources": {}, "sinks": {}}
+    for core in machine.cores:
+        order = bottom_up(machine.levels(core))
+        for operand in _followed(reading):
+            chain = [m for m in order if operand in m.operands]
+            if not chain or chain[-1].role == "external":
+                continue
+            ends = machine.sinks if operand == OUTPUT_OPERAND else machine.sources
+            if any(e.memory in [m.name for m in chain] and operand in e.operands for e in ends):
+                continue
+            key = "sinks" if operand == OUTPUT_OPERAND else "sources"
+            missing[key][operand, chain[-1].name] = chain[-1]
+    for key, found in missing.items():
+        if found:
+            yield _open_end(reading, machine, key, list(found))
 
 
 def _open_end(
-    reading: MachineReading,
-    key: str,
-    missing: Sequence[tuple[str, Memory]],
-    externals: Sequence[Memory],
+    reading: MachineReading, machine: Machine, key: str, missing: Sequence[tuple[str, str]]
 ) -> Problem:
-    names = " and ".join(f"{_ROLE_OF[o]} ({o}, top memory {m.name})" for o, m in missing)
-    inward = key == "sources"
-    have = getattr(reading.machine, key)
+    names = " and ".join(f"{_ROLE_OF[o]} ({o}, top memory {memory})" for o, memory in missing)
     what = (
         f"{names} come from nowhere: no memory above, no source"
-        if inward
+        if key == "sources"
         else f"{names} have nowhere to go: no memory above, no sink"
     )
+    externals = [m for m in machine.memories if m.role == "external"]
+    operands = " and ".join(dict.fromkeys(o for o, _ in missing))
     if externals:
-        what += f"; {externals[-1].name} does not hold {' and '.join(o for o, _ in missing)}"
+        what += f"; {externals[-1].name} does not hold {operands}"
     else:
-        what += f"; the whole machine has no external memory and declares no {key}"
-    ends = [(e.name, str(e.kind), e.memory, ", ".join(e.operands)) for e in have]
-    ends += [(*_DEFAULT_END[operand], memory.name, operand) for operand, memory in missing]
-    listed = (
-        f"{{name: {name}, kind: {kind}, memory: {memory}, operands: [{operands}]}}"
-        for name, kind, memory, operands in ends
-    )
-    hint = f"write {key}: [{', '.join(listed)}]"
+        what += "; the machine has no external memory"
+    declared = machine.sources if key == "sources" else machine.sinks
+    hint = _end_remedy(key, missing, add=bool(declared))
     if externals:
-        hint += f"\nor let {externals[-1].name} hold it: add it to its operands and ports"
+        hint += f"\nor let {externals[-1].name} hold {operands}: add to its operands and ports"
     return reading.document.problem(
-        reading.places[missing[0][1].name],
+        reading.places[missing[0][1]],
         what,
         hint=hint,
         severity="error" if externals else "warning",
     )
+
+
+def _end_remedy(key: str, missing: Sequence[tuple[str, str]], *, add: bool) -> str:
+    """The sources or sinks to write, or to add to those that the file declares."""
+    operands = [operand for operand, _ in missing]
+    ends = []
+    for operand, memory in missing:
+        name, kind = _DEFAULT_END[operand]
+        own = name if operands.count(operand) == 1 else f"{name}_{memory}"
+        ends.append(f"{{name: {own}, kind: {kind}, memory: {memory}, operands: [{operand}]}}")
+    if add:
+        return "\n".join(f"add to {key}: {end}" for end in ends)
+    return f"write {key}: [{', '.join(ends)}]"
 
 
 def _order_warnings(reading: MachineReading, machine: Machine) -> Iterator[Problem]:
@@ -269,14 +332,18 @@ def _order_warnings(reading: MachineReading, machine: Machine) -> Iterator[Probl
         if found is None:
             continue
         lower, upper, operand = found
-        right = ", ".join(m.name for m in bottom_up(levels))
+        at, other = reading.places[lower.name], reading.places[upper.name]
+        listed = [m for m in levels if reading.places[m.name][:-1] == at[:-1]]
+        right = ", ".join(m.name for m in bottom_up(listed))
         yield reading.document.problem(
-            reading.places[lower.name],
+            at,
             f"memories are listed top-down: {lower.name} ({format_bits(lower.size_bits)}) stands "
             f"below {upper.name} ({format_bits(upper.size_bits)}) on the way of {operand}, and the "
             "first listed is taken as the one next to the array",
             severity="warning",
-            hint=f"write memories in the order: {right}",
+            hint=f"write {dotted(at[:-1])} in the order: {right}"
+            if at[:-1] == other[:-1]
+            else f"check both sizes: {upper.name} is shared, and so stands above",
         )
 
 
@@ -291,10 +358,9 @@ def _no_memory(document: Document, operand: str) -> Problem:
 def _entry_place(reading: MachineReading, stop: _Stop) -> Location:
     """The `ports` entry of the operand, or what comes nearest to it."""
     place, data = reading.places[stop.memory.name], _data(reading, stop.memory)
-    ports, position = data.get("ports") or (), data["operands"].index(stop.operand)
-    if not OLD_PORT_KEYS & data.keys() or position >= len(ports):
+    if not OLD_PORT_KEYS & data.keys():
         return (*place, "ports")
-    return (*place, "ports", position)
+    return (*place, "ports", data["operands"].index(stop.operand))
 
 
 def _data(reading: MachineReading, memory: Memory) -> dict[str, Any]:

@@ -6,7 +6,6 @@ and pJ, as in ZigZag. Everything else is the same, and every key of the superset
 to a ZigZag file.
 """
 
-import math
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal
 
@@ -24,6 +23,8 @@ from tilewright.units import parse_bits, parse_energy_pj, parse_frequency_hz
 
 FORMAT_VERSION = 1
 MAX_BITS = 2**60
+MAX_PJ = 1e15
+MAX_HZ = 10**12
 OLD_PORT_KEYS = frozenset(
     {"r_bw", "w_bw", "r_port", "w_port", "rw_port", "min_r_granularity", "min_w_granularity"}
 )
@@ -46,19 +47,21 @@ def _pj(value: Any, info: ValidationInfo) -> Any:
 
 
 def _price(value: Any, info: ValidationInfo) -> Any:
-    text = value.strip() if isinstance(value, str) else ""
-    if text.endswith("/bit"):
-        return Price(parse_energy_pj(text.removesuffix("/bit")), per_bit=True)
-    pj = _pj(value, info)
+    per_bit = isinstance(value, str) and value.strip().endswith("/bit")
+    wanted = "an energy such as '0.04 pJ' or '180 fJ/bit'"
+    if isinstance(value, str):
+        pj: Any = parse_energy_pj(value.strip().removesuffix("/bit"), wanted=wanted)
+    else:
+        pj = _pj(value, info)
     if isinstance(pj, bool) or not isinstance(pj, int | float):
-        raise ValueError("expected an energy such as '0.04 pJ' or '180 fJ/bit'")
-    if not (math.isfinite(pj) and pj >= 0):
-        raise ValueError("an energy must be a number from 0 up")
-    return Price(float(pj), per_bit=False)
+        raise ValueError(f"expected {wanted}")
+    if not 0 <= pj <= MAX_PJ:
+        raise ValueError(f"must be a number from 0 to {MAX_PJ:g} pJ")
+    return Price(float(pj), per_bit=per_bit)
 
 
-def _hz(value: Any) -> Any:
-    return parse_frequency_hz(value) if isinstance(value, str) else value
+def _hz(value: Any, info: ValidationInfo) -> Any:
+    return _quantity(value, info, parse_frequency_hz, "'975 MHz'")
 
 
 def _quantity(value: Any, info: ValidationInfo, parse: Any, example: str) -> Any:
@@ -79,11 +82,13 @@ Bits = Annotated[int, BeforeValidator(_bits), Field(gt=0, le=MAX_BITS), _SIZE]
 Energy = Annotated[
     float,
     BeforeValidator(_pj),
-    Field(ge=0, allow_inf_nan=False),
+    Field(ge=0, le=MAX_PJ, allow_inf_nan=False),
     _written("number", "fJ|pJ|nJ"),
 ]
 AccessEnergy = Annotated[Price, BeforeValidator(_price), _written("number", "(fJ|pJ|nJ)(/bit)?")]
-Clock = Annotated[int, BeforeValidator(_hz), Field(gt=0), _written("integer", "kHz|MHz|GHz")]
+Clock = Annotated[
+    int, BeforeValidator(_hz), Field(gt=0, le=MAX_HZ), _written("integer", "kHz|MHz|GHz")
+]
 Count = Annotated[int, Field(ge=0, le=4096)]
 Positive = Annotated[int, Field(ge=1, le=2**20)]
 Area = Annotated[float, Field(ge=0, allow_inf_nan=False)]

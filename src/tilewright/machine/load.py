@@ -1,5 +1,6 @@
 """Loading a machine by file or by name, and checking it."""
 
+import os
 from importlib import resources
 from pathlib import Path
 
@@ -21,7 +22,7 @@ def library_names() -> tuple[str, ...]:
 def machine_path(name_or_path: str) -> Path:
     """The file of a machine given by path or by library name."""
     path = Path(name_or_path)
-    if path.is_file() or path.suffix in (".yaml", ".yml") or len(path.parts) > 1:
+    if os.path.isfile(name_or_path) or path.suffix in (".yaml", ".yml") or len(path.parts) > 1:
         return path
     if name_or_path in library_names():
         return Path(str(resources.files("tilewright.machine") / "library" / f"{name_or_path}.yaml"))

@@ -1,12 +1,13 @@
 """Ports of a memory, from either dialect; and the entry that a memory should have had."""
 
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from tilewright.document import Document, Location, dotted
 from tilewright.errors import Problem
-from tilewright.machine.files import MemoryFile, OldMemoryFile
-from tilewright.machine.model import Direction, Port, PortKind
+from tilewright.machine.files import MemoryFile, OldMemoryFile, PortFile
+from tilewright.machine.model import OUTPUT_OPERAND, Direction, Port, PortKind
 
 WRITES: tuple[Direction, ...] = ("fh", "fl")
 READS: tuple[Direction, ...] = ("tl", "th")
@@ -18,6 +19,7 @@ MEANING: Mapping[Direction, str] = {
     "fl": "written from the level below",
     "th": "read to the level above",
 }
+_COUNTED = re.compile(r"(rw|r|w)_port_([1-9][0-9]?)")
 _LOSS: Mapping[Direction, str] = {
     "fh": "nothing can enter it from above",
     "tl": "nothing can go down to the array",
@@ -63,40 +65,76 @@ def new_ports(
 ) -> tuple[tuple[Port, ...], list[Problem]]:
     """Ports that each carry their bandwidth and an `allocation` of `operand, direction`."""
     assert isinstance(file, MemoryFile)
-    ports, problems = [], []
+    ports: list[Port] = []
+    problems: list[Problem] = []
     for i, port in enumerate(file.ports or ()):
         here = (*at, "ports", i)
-        uses: list[tuple[str, Direction]] = []
-        for j, text in enumerate(port.allocation):
-            where = (*here, "allocation", j)
-            operand, _, direction = (part.strip() for part in text.partition(","))
-            if operand not in file.operands or direction not in ORDER:
-                message = f"{dotted(where)}: {text!r} is no operand of this memory and a direction"
-                hint = f"such as '{file.operands[0]}, tl'; directions: {', '.join(ORDER)}"
-                problems.append(document.problem(where, message, hint=hint))
-            elif not _fits(port.type, direction):
-                message = (
-                    f"{dotted(where)}: {direction} ({MEANING[direction]}) on a {port.type} port"
-                )
-                hint = f"move it to a {_needed(direction)} port, or write type: read_write"
-                problems.append(document.problem(where, message, hint=hint))
-            else:
-                uses.append((operand, direction))
-        narrow = port.bandwidth_min or port.bandwidth_max
-        if narrow > port.bandwidth_max:
-            message = f"{dotted(here)}: bandwidth_min {narrow} is above bandwidth_max"
-            hint = f"write {dotted((*here, 'bandwidth_min'))}: {port.bandwidth_max}"
-            problems.append(document.problem((*here, "bandwidth_min"), message, hint=hint))
+        if port.name in [earlier.name for earlier in ports]:
+            message = f"{dotted((*here, 'name'))}: another port of this memory has this name"
+            problems.append(document.problem((*here, "name"), message))
+        uses, faults = _allocated(document, here, file, port)
+        problems += faults
+        narrow, wide = port.bandwidth_min or port.bandwidth_max, port.bandwidth_max
+        if narrow > wide:
+            where = (*here, "bandwidth_min")
+            message = f"{dotted(where)}: {narrow} bit is above bandwidth_max, {wide} bit"
+            hint = f"write {dotted(where)}: {written_bits(document, wide)}"
+            problems.append(document.problem(where, message, hint=hint))
         ports.append(
             Port(
                 name=port.name,
                 kind=port.type,
-                bits_per_cycle=port.bandwidth_max,
+                bits_per_cycle=wide,
                 granularity_bits=narrow,
-                uses=tuple(uses),
+                uses=uses,
             )
         )
     return tuple(ports), problems
+
+
+def written_bits(document: Document, size_bits: int) -> str:
+    """A size as this file must have it: with its unit if the file is marked as ours."""
+    return f"{size_bits} bit" if "tilewright" in document.data else str(size_bits)
+
+
+def _allocated(
+    document: Document, at: Location, file: MemoryFile, port: PortFile
+) -> tuple[tuple[tuple[str, Direction], ...], list[Problem]]:
+    """The uses of a port. A wrong direction is reported, and kept as the one that was meant."""
+    uses: list[tuple[str, Direction]] = []
+    problems: list[Problem] = []
+    for j, text in enumerate(port.allocation):
+        where = (*at, "allocation", j)
+        operand, _, word = (part.strip() for part in text.partition(","))
+        direction = next((d for d in ORDER if d == word), None)
+        if operand not in file.operands:
+            message = f"this memory holds {', '.join(file.operands)} and no {operand!r}"
+            hint = "correct the operand, or add it to the operands of the memory"
+        elif direction is None:
+            message = f"no such direction: {word!r}" if word else "the direction is missing"
+            hint = f"directions: {', '.join(ORDER)}"
+            direction = _direction_left(file, port, operand)
+            if direction is not None:
+                hint = f"write {dotted(where)}: '{operand}, {direction}'"
+        elif not _fits(port.type, direction):
+            message = f"{direction} ({MEANING[direction]}) on a {port.type} port"
+            hint = f"write {dotted((*at, 'type'))}: read_write"
+            hint += f"\nor move it to a {_needed(direction)} port"
+        else:
+            message = hint = ""
+        if message:
+            problems.append(document.problem(where, f"{dotted(where)}: {message}", hint=hint))
+        if operand in file.operands and direction is not None:
+            uses.append((operand, direction))
+    return tuple(uses), problems
+
+
+def _direction_left(file: MemoryFile, port: PortFile, operand: str) -> Direction | None:
+    """A direction that this port could serve, and that no port serves yet for the operand."""
+    wanted = ORDER if operand == OUTPUT_OPERAND else ("fh", "tl")
+    taken = {text.replace(" ", "") for other in file.ports or () for text in other.allocation}
+    left = (d for d in wanted if _fits(port.type, d) and f"{operand},{d}" not in taken)
+    return next(left, None)
 
 
 def declared_ports(file: OldMemoryFile) -> list[str]:
@@ -106,23 +144,26 @@ def declared_ports(file: OldMemoryFile) -> list[str]:
 
 
 def suggested_entry(
-    file: OldMemoryFile, entry: Mapping[str, str], wanted: Sequence[Direction]
+    file: OldMemoryFile, position: int, wanted: Sequence[Direction]
 ) -> tuple[dict[str, str], dict[str, int]]:
-    """The `ports` entry an operand should have, and the port counts that must grow for it.
+    """The `ports` entry that the operand at a position should have, and port counts to raise.
 
-    Ports that the entry names already are kept: a mixed-up direction keeps its port.
+    Ports that the entry names already are kept: a mixed-up direction keeps its port. Operands take
+    turns on ports that are free.
     """
+    entries = file.ports or []
+    entry = entries[position] if position < len(entries) else {}
     declared = declared_ports(file)
     fixed: dict[str, str] = {}
     counts: dict[str, int] = {}
     for direction in [d for d in ORDER if d in wanted]:
-        letter = "w" if direction in WRITES else "r"
-        named = [n for d, n in entry.items() if n in declared and _fits(_kind(n), direction)]
-        same = [n for n in (entry.get(direction, ""),) if n in declared]
-        free = [n for n in declared if _fits(_kind(n), direction)]
-        choice = [*same, *named, *free]
+        letter = _needed(direction)[0]
+        fitting = [n for n in declared if _fits(_kind(n), direction)]
+        same = [n for n in (entry.get(direction, ""),) if n in fitting]
+        named = [n for n in entry.values() if n in fitting]
+        choice = [*same, *named, *fitting[position % max(1, len(fitting)) :]]
         if not choice:
-            counts[f"{letter}_port"] = 1
+            counts[f"{letter}_port"] = _highest_named(file, letter)
         fixed[direction] = choice[0] if choice else f"{letter}_port_1"
     return fixed, counts
 
@@ -141,20 +182,34 @@ def _use_fault(
     known = next(d for d in ORDER if d == direction)
     declared = declared_ports(file)
     if name not in declared:
-        letter, _, number = name.partition("_port_")
-        where = f"{dotted(at[:-3])}.{letter}_port"
         has = ", ".join(declared) or "none"
-        return (
-            f"{dotted(at)}: port {name!r} is not declared (declared: {has}), so {_LOSS[known]}",
-            f"write {where}: {int(number)}"
-            if letter in ("r", "w", "rw") and number.isdigit() and int(number) < 100
-            else f"use one of: {has}",
-        )
-    if not _fits(_kind(name), known):
-        free = [n for n in declared if _fits(_kind(n), known)]
-        advice = f"write {dotted(at)}: {free[0]}" if free else f"declare a {_needed(known)} port"
-        return f"{dotted(at)}: {known} is {MEANING[known]}, and {name!r} cannot do that", advice
-    return None
+        text = f"port {name!r} is not declared (declared: {has}), so {_LOSS[known]}"
+    elif not _fits(_kind(name), known):
+        text = f"{known} is {MEANING[known]}, and {name!r} cannot do that"
+    else:
+        return None
+    return f"{dotted(at)}: {text}", _port_remedy(at, file, known, name)
+
+
+def _port_remedy(at: Location, file: OldMemoryFile, direction: Direction, name: str) -> str:
+    """What to write so that a `direction: name` line names a port that is there and can do it."""
+    memory, declared = dotted(at[:-3]), declared_ports(file)
+    match = _COUNTED.fullmatch(name)
+    if match and name not in declared and _fits(_kind(name), direction):
+        return f"write {memory}.{match[1]}_port: {_highest_named(file, match[1])}"
+    fitting = [n for n in declared if _fits(_kind(n), direction)]
+    if fitting:
+        return f"write {dotted(at)}: {fitting[0]}"
+    letter = _needed(direction)[0]
+    count = _highest_named(file, letter)
+    return f"write {memory}.{letter}_port: {count}\nwrite {dotted(at)}: {letter}_port_1"
+
+
+def _highest_named(file: OldMemoryFile, letter: str) -> int:
+    """How many ports of a kind (r, w, rw) the entries of a memory speak of; 1 at least."""
+    names = [name for entry in file.ports or () for name in entry.values()]
+    matches = [match for match in map(_COUNTED.fullmatch, names) if match]
+    return max([1, *(int(match[2]) for match in matches if match[1] == letter)])
 
 
 def _old_port(file: OldMemoryFile, name: str, uses: list[tuple[str, Direction]]) -> Port:

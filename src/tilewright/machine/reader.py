@@ -4,11 +4,19 @@
 of the whole (data paths, suspicious figures) can run on a file that still has faults in it.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from tilewright.document import Document, Location, dotted, in_file_order, suggestion, validate
+from tilewright.document import (
+    Document,
+    Location,
+    dotted,
+    faulty_keys,
+    in_file_order,
+    suggestion,
+    validate,
+)
 from tilewright.errors import Problem
 from tilewright.machine.files import (
     OLD_PORT_KEYS,
@@ -23,6 +31,8 @@ from tilewright.machine.files import (
 )
 from tilewright.machine.model import (
     EXTERNAL_BITS,
+    INPUT_OPERANDS,
+    OUTPUT_OPERAND,
     SCRATCHPAD_BITS,
     Array,
     Core,
@@ -33,6 +43,7 @@ from tilewright.machine.model import (
     Machine,
     Memory,
     MemoryRole,
+    Operand,
     VectorUnit,
     bottom_up,
 )
@@ -40,6 +51,7 @@ from tilewright.machine.ports import new_ports, old_ports
 from tilewright.machine.sharing import parse_sharing
 
 _ARRAY_MISSING = "every multiplication would cost nothing"
+_STRUCTURE = {"cores", "memories", "operational_array", "sinks", "sources"}
 
 
 @dataclass(frozen=True)
@@ -51,6 +63,8 @@ class MachineReading:
     problems: tuple[Problem, ...]
     places: dict[str, Location]
     """Where each memory stands in the file."""
+    unread_operands: frozenset[Operand] = frozenset()
+    """Operands that a memory which could not be read may hold: `machine` lacks it on their way."""
 
 
 @dataclass
@@ -59,9 +73,14 @@ class _Reader:
     units: bool
     problems: list[Problem] = field(default_factory=list)
     places: dict[str, Location] = field(default_factory=dict)
+    unread_operands: set[Operand] = field(default_factory=set)
 
     def error(self, at: Location, message: str, hint: str = "") -> None:
         self.problems.append(self.document.problem(at, f"{dotted(at)}: {message}", hint=hint))
+
+    def pj(self, number: str) -> str:
+        """An energy as this file must have it."""
+        return f"{number} pJ" if self.units else number
 
     def warn(self, at: Location, message: str, hint: str = "") -> None:
         self.problems.append(
@@ -75,11 +94,26 @@ def read_machine(document: Document) -> MachineReading:
     reader = _Reader(document, units, list(document.warnings))
     file, faults = validate(document, MachineFile, context={"units": units})
     reader.problems += faults
+    file = file or _sound_part(reader)
     machine = _machine(reader, file) if file is not None else None
     if file is None:
         _look_inside(reader)
     problems = tuple(in_file_order(reader.problems))
-    return MachineReading(document, machine, problems, reader.places)
+    unread = frozenset(reader.unread_operands)
+    return MachineReading(document, machine, problems, reader.places, unread)
+
+
+def _sound_part(reader: _Reader) -> MachineFile | None:
+    """The file without the keys at fault, if what they say does not matter to the other checks."""
+    document, context = reader.document, {"units": reader.units}
+    if not isinstance(document.data, dict):
+        return None
+    bad = faulty_keys(document, MachineFile, context)
+    if bad & _STRUCTURE:
+        return None
+    sound = {key: value for key, value in document.data.items() if key not in bad}
+    without = replace(document, data={"name": "unnamed", **sound})
+    return validate(without, MachineFile, context)[0]
 
 
 def _look_inside(reader: _Reader) -> None:
@@ -87,10 +121,12 @@ def _look_inside(reader: _Reader) -> None:
     data = reader.document.data
     if not isinstance(data, dict):
         return
+    array = None
     if isinstance(data.get("operational_array"), dict):
-        _array(reader, ("operational_array",))
+        array = _array(reader, ("operational_array",))
     if isinstance(data.get("memories"), dict):
-        list(_memories(reader, ("memories",), data["memories"], ()))
+        dims = tuple(dim for dim, _ in array.dims) if array else ()
+        list(_memories(reader, ("memories",), data["memories"], dims))
 
 
 def _machine(reader: _Reader, file: MachineFile) -> Machine | None:
@@ -98,7 +134,11 @@ def _machine(reader: _Reader, file: MachineFile) -> Machine | None:
         reader.warn(("dataflows",), "is not used; a mapping file says how ops are unrolled")
     shared: list[Memory] = []
     if file.cores:
-        cores = [_core(reader, ("cores", name), name, inner) for name, inner in file.cores.items()]
+        _no_second_core(reader)
+        above = _raw_operands(file.memories.values())
+        cores = [
+            _core(reader, ("cores", name), name, inner, above) for name, inner in file.cores.items()
+        ]
         dims = tuple({d: 0 for core in cores if core for d, _ in core.array.dims})
         shared = list(_memories(reader, ("memories",), file.memories, dims))
     else:
@@ -106,7 +146,8 @@ def _machine(reader: _Reader, file: MachineFile) -> Machine | None:
             reader.error(
                 ("operational_array",),
                 "is missing: a machine needs an array that multiplies",
-                "write operational_array: {dimensions: [D1], sizes: [8], unit_energy: 0.04}",
+                "write operational_array: {dimensions: [D1], sizes: [8], unit_energy: "
+                f"{reader.pj('0.04')}}}",
             )
         inner = CoreFile(
             operational_array=file.operational_array,
@@ -127,15 +168,18 @@ def _machine(reader: _Reader, file: MachineFile) -> Machine | None:
 def _assemble(
     reader: _Reader, file: MachineFile, cores: tuple[Core, ...], shared: tuple[Memory, ...]
 ) -> Machine:
-    names = [m.name for core in cores for m in core.memories] + [m.name for m in shared]
+    memories = {m.name: m for m in (*(m for core in cores for m in core.memories), *shared)}
+    names = [name for core in file.cores.values() for name in core.memories] + [*file.memories]
     known = [*names, *(core.name for core in cores)]
+    for key, entries in (("dma", file.dma), ("links", file.links)):
+        _once(reader, (key,), [entry.name for entry in entries], "name")
     for i, engine in enumerate(file.dma):
         for j, route in enumerate(engine.routes):
             for name in route:
                 _expect(reader, ("dma", i, "routes", j), name, names, "memory")
     for i, link in enumerate(file.links):
-        for name in link.connects:
-            _expect(reader, ("links", i, "connects"), name, known, "memory or core")
+        for j, name in enumerate(link.connects):
+            _expect(reader, ("links", i, "connects", j), name, known, "memory or core")
     return Machine(
         name=file.name,
         cores=cores,
@@ -152,8 +196,8 @@ def _assemble(
             for d in file.dma
         ),
         links=tuple(_link(link) for link in file.links),
-        sources=tuple(_ends(reader, "sources", file.sources, names)),
-        sinks=tuple(_ends(reader, "sinks", file.sinks, names)),
+        sources=tuple(_ends(reader, "sources", file.sources, names, memories)),
+        sinks=tuple(_ends(reader, "sinks", file.sinks, names, memories)),
         clock_hz=file.clock,
         description=file.description,
         source=reader.document.file,
@@ -182,10 +226,24 @@ def _link(link: LinkFile) -> Link:
     )
 
 
-def _ends(reader: _Reader, key: str, ends: list[EndFile], memories: list[str]) -> Iterator[End]:
+def _ends(
+    reader: _Reader,
+    key: str,
+    ends: list[EndFile],
+    names: list[str],
+    memories: Mapping[str, Memory],
+) -> Iterator[End]:
+    _once(reader, (key,), [end.name for end in ends], "name")
     for i, end in enumerate(ends):
-        if not _expect(reader, (key, i, "memory"), end.memory, memories, "memory"):
+        if not _expect(reader, (key, i, "memory"), end.memory, names, "memory"):
             continue
+        for j, operand in enumerate(end.operands):
+            at = (key, i, "operands", j)
+            if end.memory in memories and operand not in memories[end.memory].operands:
+                reader.error(at, f"{end.memory} does not hold {operand}")
+            elif (operand == OUTPUT_OPERAND) != (key == "sinks"):
+                hint = "sources bring I1 and I2, sinks take O"
+                reader.error(at, f"{operand} does not belong into {key}", hint)
         price = end.energy or Price(0.0, per_bit=True)
         if not price.per_bit and end.width is None:
             reader.error((key, i, "energy"), "an energy per access needs a `width`")
@@ -200,13 +258,23 @@ def _ends(reader: _Reader, key: str, ends: list[EndFile], memories: list[str]) -
         )
 
 
-def _core(reader: _Reader, at: Location, name: str, file: CoreFile) -> Core | None:
+def _no_second_core(reader: _Reader) -> None:
+    """With `cores`, what describes a single core has no meaning at the top."""
+    for key in ("operational_array", "vector_unit", "core_count"):
+        if key in reader.document.data:
+            reader.error((key,), "has no meaning beside `cores`", "move it into a core")
+
+
+def _core(
+    reader: _Reader, at: Location, name: str, file: CoreFile, above: Set[Operand] = frozenset()
+) -> Core | None:
+    """A core, of which the operands in `above` have a memory higher up."""
     array = _array(reader, (*at, "operational_array"))
     dims = tuple(d for d, _ in array.dims) if array else ()
-    memories = tuple(_memories(reader, (*at, "memories"), file.memories, dims))
+    memories = tuple(_memories(reader, (*at, "memories"), file.memories, dims, above))
+    if not file.memories and not at:
+        reader.error((*at, "memories"), "is missing: there is nowhere to keep data")
     if array is None or (not memories and not at):
-        if array is not None:
-            reader.error((*at, "memories"), "is missing: there is nowhere to keep data")
         return None
     vector = file.vector_unit
     return Core(
@@ -243,6 +311,7 @@ def _array(reader: _Reader, at: Location) -> Array | None:
     reader.problems += faults
     if file is None:
         return None
+    _once(reader, (*at, "dimensions"), file.dimensions)
     if len(file.dimensions) != len(file.sizes):
         counts = f"{len(file.dimensions)} dimensions and {len(file.sizes)} sizes"
         reader.error((*at, "sizes"), f"{counts} do not match", "write one size per dimension")
@@ -250,7 +319,7 @@ def _array(reader: _Reader, at: Location) -> Array | None:
     for i, dim in enumerate(file.systolic_dimensions):
         _expect(reader, (*at, "systolic_dimensions", i), dim, file.dimensions, "array dimension")
     if file.unit_energy is None and not file.is_imc:
-        hint = f"write {dotted((*at, 'unit_energy'))}: {'0.04 pJ' if reader.units else '0.04'}"
+        hint = f"write {dotted((*at, 'unit_energy'))}: {reader.pj('0.04')}"
         reader.error((*at, "unit_energy"), f"is missing: {_ARRAY_MISSING}", hint)
     if file.unit_area is None and not reader.units and not file.is_imc:
         hint = f"write {dotted((*at, 'unit_area'))}: 1"
@@ -278,6 +347,10 @@ def _in_memory(reader: _Reader, at: Location, file: ArrayFile) -> InMemoryComput
         missing.append("input_precision")
     for key in missing:
         reader.error((*at, key), "is missing; an array that computes in memory needs it")
+    for key in ("bit_serial_precision", "adc_resolution"):
+        if not float(getattr(file, key) or 0).is_integer():
+            reader.error((*at, key), "expected a whole number of bits")
+            return None
     if file.imc_type is None or file.bit_serial_precision is None:
         return None
     return InMemoryCompute(
@@ -288,8 +361,13 @@ def _in_memory(reader: _Reader, at: Location, file: ArrayFile) -> InMemoryComput
 
 
 def _memories(
-    reader: _Reader, at: Location, memories: dict[str, Any], dims: tuple[str, ...]
+    reader: _Reader,
+    at: Location,
+    memories: dict[str, Any],
+    dims: tuple[str, ...],
+    outside: Set[Operand] = frozenset(),
 ) -> Iterator[Memory]:
+    """The memories that can be read; above them, the operands `outside` have another one."""
     files: dict[str, MemoryFile | OldMemoryFile] = {}
     for name, data in memories.items():
         old = isinstance(data, dict) and bool(OLD_PORT_KEYS & data.keys())
@@ -298,7 +376,9 @@ def _memories(
         reader.problems += faults
         if name in reader.places:
             reader.error((*at, name), "another memory has this name already")
-        elif file is not None:
+        if file is None or name in reader.places:
+            reader.unread_operands |= _raw_operands([data])
+        else:
             files[name] = file
             reader.places[name] = (*at, name)
     made = [_memory(reader, (*at, name), file, dims) for name, file in files.items()]
@@ -306,8 +386,26 @@ def _memories(
     for memory in made:
         file = files[memory.name]
         above = {o for later in order[order.index(memory) + 1 :] for o in later.operands}
-        is_top = any(operand not in above for operand in memory.operands)
+        is_top = any(operand not in above | outside for operand in memory.operands)
         yield replace(memory, role=file.role or _role(memory, dims, is_top=is_top))
+
+
+def _raw_operands(memories: Iterable[Any]) -> set[Operand]:
+    """Operands that memories hold as far as the file says so, and all where it does not."""
+    every: set[Operand] = {*INPUT_OPERANDS, OUTPUT_OPERAND}
+    result: set[Operand] = set()
+    for data in memories:
+        listed = data.get("operands") if isinstance(data, dict) else None
+        known = isinstance(listed, list) and all(isinstance(o, str) and o in every for o in listed)
+        result |= set(listed) if known and listed is not None else every
+    return result
+
+
+def _once(reader: _Reader, at: Location, words: Sequence[str], *inside: str) -> None:
+    """Report words of a list, or of the entries of a list, that stand there again."""
+    for i, word in enumerate(words):
+        if word in words[:i]:
+            reader.error((*at, i, *inside), f"{word} stands here a second time")
 
 
 def _memory(
@@ -315,6 +413,10 @@ def _memory(
 ) -> Memory:
     """The memory, its role still open."""
     served = tuple(file.served_dimensions)
+    _once(reader, (*at, "operands"), file.operands)
+    _once(reader, (*at, "served_dimensions"), served)
+    if file.alignment is not None and file.alignment % 8:
+        reader.error((*at, "alignment"), f"{file.alignment} bit are no whole number of bytes")
     for i, dim in enumerate(served):
         if dims:
             _expect(reader, (*at, "served_dimensions", i), dim, list(dims), "array dimension")
@@ -323,7 +425,7 @@ def _memory(
     reader.problems += faults
     read_width = max((p.bits_per_cycle for p in ports if p.kind != "write"), default=1)
     write_width = max((p.bits_per_cycle for p in ports if p.kind != "read"), default=1)
-    sharing, faults = parse_sharing(reader.document, (*at, "sharing"), file.sharing, served)
+    sharing, faults = parse_sharing(reader.document, (*at, "sharing"), file)
     reader.problems += faults
     return Memory(
         name=str(at[-1]),
@@ -353,10 +455,11 @@ def _access_pj(
         reader.error(
             at,
             "is missing, and `auto_cost_extraction` asks for a tool that is not part of this one",
-            f"write {dotted(at)}: the energy of one access, from CACTI or a data sheet",
+            "give the energy of one access, from CACTI or a data sheet",
         )
     else:
-        reader.error(at, "is missing: every access would cost nothing", f"write {dotted(at)}: 1.0")
+        hint = f"write {dotted(at)}: {reader.pj('1.0')}"
+        reader.error(at, "is missing: every access would cost nothing", hint)
     return 0.0
 
 

@@ -5,19 +5,26 @@ from collections.abc import Mapping
 
 from tilewright.document import Document, Location, dotted
 from tilewright.errors import Problem
+from tilewright.machine.files import MemoryFile, OldMemoryFile
 from tilewright.machine.model import Sharing
 
 _TERM = re.compile(r"(?:(\d{1,2})\*)?(D\d{1,2})")
 
 
 def parse_sharing(
-    document: Document, at: Location, texts: Mapping[str, str], served: tuple[str, ...]
+    document: Document, at: Location, file: MemoryFile | OldMemoryFile
 ) -> tuple[tuple[Sharing, ...], list[Problem]]:
     """Read `sharing: {I1: D1 + D2}`: unit (d1, d2) gets element d1 + d2 of the operand."""
     result, problems = [], []
-    for operand, text in texts.items():
+    served = file.served_dimensions
+    for operand, text in file.sharing.items():
         here = (*at, operand)
-        terms = []
+        if operand not in file.operands:
+            message = f"{dotted(here)}: this memory holds no {operand!r}"
+            hint = f"operands: {', '.join(file.operands)}"
+            problems.append(document.problem(here, message, hint=hint))
+            continue
+        terms: dict[str, int] = {}
         for part in text.replace(" ", "").split("+"):
             match = _TERM.fullmatch(part)
             if match is None or match[2] not in served:
@@ -25,9 +32,9 @@ def parse_sharing(
                 hint = f"such as '{' + '.join(served[:2]) or 'D1 + D2'}'"
                 problems.append(document.problem(here, message, hint=hint))
                 break
-            terms.append((match[2], int(match[1] or 1)))
+            terms[match[2]] = terms.get(match[2], 0) + int(match[1] or 1)
         else:
-            result.append(Sharing(operand=operand, terms=tuple(terms)))
+            result.append(Sharing(operand=operand, terms=tuple(terms.items())))
     return tuple(result), problems
 
 

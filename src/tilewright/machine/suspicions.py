@@ -1,6 +1,6 @@
 """What is legal in a machine file, but looks like a mistake."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from itertools import pairwise
 from math import prod
 
@@ -53,24 +53,34 @@ def _memory_warnings(
         yield _warning(reading, (*place, "served_dimensions"), text, "list every array dimension")
 
 
+def _readable(memories: Iterable[Memory]) -> list[Memory]:
+    """Memories with a read port: of others the energy of a bit is not known."""
+    return [m for m in memories if any(port.kind != "write" for port in m.ports)]
+
+
 def _energy_per_bit(memory: Memory) -> float:
     """pJ a bit of a read, the width bounded by what the memory holds."""
     widths = [p.bits_per_cycle for p in memory.ports if p.kind != "write"]
-    return memory.read_pj / min(max(widths, default=1), memory.size_bits)
+    return memory.read_pj / min(max(widths), memory.size_bits)
+
+
+def _per_bit(pj: float) -> str:
+    return f"{pj:.4g} pJ" if pj >= 1 else f"{pj * 1000:.4g} fJ"
 
 
 def _dear_registers(reading: MachineReading, machine: Machine) -> Iterator[Problem]:
-    large = [m for m in machine.memories if m.size_bits >= SCRATCHPAD_BITS]
+    memories = _readable(machine.memories)
+    large = [m for m in memories if m.size_bits >= SCRATCHPAD_BITS]
     cheapest = min(large, key=lambda m: (_energy_per_bit(m), m.name), default=None)
-    for memory in machine.memories:
+    for memory in memories:
         if memory.size_bits >= SCRATCHPAD_BITS or cheapest is None:
             continue
         own, other = _energy_per_bit(memory), _energy_per_bit(cheapest)
         if own > other * (1 + 1e-9):
             text = (
-                f"a register of {format_bits(memory.size_bits)} at {own * 1000:.4g} fJ a bit is "
+                f"a register of {format_bits(memory.size_bits)} at {_per_bit(own)} a bit is "
                 f"dearer than {cheapest.name} ({format_bits(cheapest.size_bits)}) at "
-                f"{other * 1000:.4g} fJ"
+                f"{_per_bit(other)}"
             )
             hint = "check the unit (fJ, pJ) and whether the cost is per access or per bit"
             yield _warning(reading, (*reading.places[memory.name], "r_cost"), text, hint)
@@ -80,16 +90,18 @@ def _falling_energy(reading: MachineReading, machine: Machine) -> Iterator[Probl
     seen: set[tuple[str, str]] = set()
     for core in machine.cores:
         for operand in ("I1", "I2", "O"):
-            chain = [m for m in machine.chain(core, operand) if m.size_bits >= SCRATCHPAD_BITS]
+            readable = _readable(machine.chain(core, operand))
+            chain = [m for m in readable if m.size_bits >= SCRATCHPAD_BITS]
             for pair in pairwise(chain):
                 small, large = sorted(pair, key=lambda m: m.size_bits)
                 own, other = _energy_per_bit(small), _energy_per_bit(large)
-                if own <= other * (1 + 1e-9) or (small.name, large.name) in seen:
+                falls = own > other * (1 + 1e-9) and small.size_bits < large.size_bits
+                if not falls or (small.name, large.name) in seen:
                     continue
                 seen.add((small.name, large.name))
                 text = (
-                    f"energy a bit falls with size: {own * 1000:.4g} fJ here, "
-                    f"{other * 1000:.4g} fJ in the larger {large.name}"
+                    f"energy a bit falls with size: {_per_bit(own)} here, "
+                    f"{_per_bit(other)} in the larger {large.name}"
                 )
                 place = (*reading.places[small.name], "r_cost")
                 yield _warning(reading, place, text, "check both figures and their units")

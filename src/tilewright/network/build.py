@@ -43,7 +43,7 @@ class NetworkBuilder:
         """Add an op; `outputs` maps each result's name to its bits and element type.
 
         All results have the nest's shape; the first is returned. An op's name that was used before
-        gets a number.
+        gets a number. An input without a name is left out, and so is its letter.
         """
         if kind not in KIND_CLASSES:
             raise ValueError(f"op {name!r}: no kind {kind!r}")
@@ -68,6 +68,7 @@ class NetworkBuilder:
                     for letter, tensor, index in zip(
                         _letters(len(inputs)), inputs, nest.inputs, strict=True
                     )
+                    if tensor
                 ),
                 outputs=tuple(
                     Operand(name="O" if i == 0 else f"O{i + 1}", tensor=t.name, index=nest.output)
@@ -96,9 +97,11 @@ class NetworkBuilder:
         return Network(name=self.name, tensors=ordered, ops=tuple(self.ops), source=self.source)
 
     def _unique(self, name: str) -> str:
-        uses = self._name_uses.get(name, 0) + 1
-        self._name_uses[name] = uses
-        return name if uses == 1 else self._unique(f"{name}_{uses}")
+        uses = self._name_uses[name] = self._name_uses.get(name, 0) + 1
+        while uses > 1:
+            name = f"{name}_{uses}"
+            uses = self._name_uses[name] = self._name_uses.get(name, 0) + 1
+        return name
 
 
 def accumulator_bits(kind: str, bits: int, dtype: str = "") -> int:

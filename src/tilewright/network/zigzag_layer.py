@@ -136,7 +136,7 @@ def layer_of(file: LayerFile) -> tuple[Layer | None, list[tuple[str, str, str]]]
         return None, faults
     return Layer(
         id=file.id,
-        name=file.name or f"{file.operator_type}_{file.id}",
+        name=file.name or f"Layer{file.id}",
         type=file.operator_type,
         dims=dims,
         operands=operands,

@@ -10,12 +10,20 @@ from dataclasses import dataclass, field, replace
 from typing import assert_never
 
 from tilewright.network.graph import AttributeValue
-from tilewright.network.nests import Nest, Shape
+from tilewright.network.nests import Indices, Nest, Shape
 from tilewright.network.onnx_reader.elements import ElementType
 from tilewright.network.onnx_reader.model import Attribute, Graph, Node, StoredTensor, Unreadable
 from tilewright.network.onnx_reader.stored import MAX_ELEMENTS, Array, decode
 
 Attributes = Mapping[str, AttributeValue]
+
+
+class NodeError(ValueError):
+    """A node cannot be read; the message says why and the hint what to do."""
+
+    def __init__(self, message: str, hint: str) -> None:
+        super().__init__(message)
+        self.hint = hint
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -187,8 +195,13 @@ def known_array(value: Value) -> Array:
             raise ValueError(f"the values of {value.name!r} are needed, but {error}") from error
     if value.data is not None:
         return value.data
-    why = value.unknown_because if value.is_constant else "they are computed at run time"
-    raise ValueError(f"the values of {value.name!r} are needed, but {why or _TOO_LARGE}")
+    if value.is_constant:
+        why = value.unknown_because or _TOO_LARGE
+        raise ValueError(f"the values of {value.name!r} are needed, but {why}")
+    raise NodeError(
+        f"the values of {value.name!r} are needed, but they are computed at run time",
+        "shapes and axes must not depend on data: make this input a constant, or cut the model",
+    )
 
 
 def known_number(value: Value) -> float | None:
@@ -229,6 +242,14 @@ def main_step(
         outputs=((name, element or first.element),),
         attributes={**(attributes or {}), "onnx_op": call.node.op_type},
     )
+
+
+def with_operands(
+    nest: Nest, values: Sequence[Value | None], place: Callable[[Shape], Indices | None]
+) -> Nest:
+    """The nest with more inputs behind its own, each where `place` puts a tensor of its shape."""
+    places = (None if value is None else place(value.shape) for value in values)
+    return replace(nest, inputs=(*nest.inputs, *places))
 
 
 def further_result(main: Step, name: str, element: ElementType) -> Step:

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 from tilewright.network.graph import AttributeValue
 from tilewright.network.nests import Nest, Shape
-from tilewright.network.onnx_reader.call import Call, Rule, Step, Value, main_step
+from tilewright.network.onnx_reader.call import Call, Rule, Step, Value, main_step, with_operands
 from tilewright.network.onnx_reader.elements import INT32
 from tilewright.network.onnx_reader.shapes import per_channel, with_inputs
 from tilewright.network.onnx_reader.sliding import (
@@ -146,5 +146,4 @@ def _with_parameters(nest: Nest, inputs: Sequence[Value | None]) -> Nest:
     """Places the operands behind data and weights: bias, scales, zero points."""
     assert nest.output is not None
     channel, channels = nest.output[1], nest.shape[1]
-    further = (v and per_channel(v.shape, channel, channels) for v in inputs[2:])
-    return with_inputs(nest, tuple(further))
+    return with_operands(nest, inputs[2:], lambda shape: per_channel(shape, channel, channels))

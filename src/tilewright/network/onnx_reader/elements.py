@@ -51,9 +51,10 @@ _NUMBERED = {
 }
 _STRING = 8
 
-NUMPY_NAMES: Final = frozenset(
-    "float16 float32 float64 int8 int16 int32 int64 uint8 uint16 uint32 uint64 bool".split()
-)
+_WHOLE = ("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "bool")
+_REAL = ("float16", "float32", "float64")
+
+NUMPY_NAMES: Final = frozenset((*_WHOLE, *_REAL))
 """Element types whose values are read and worked with; of all others only the width counts."""
 
 ELEMENT_TYPES: Final = MappingProxyType(_NUMBERED)

@@ -261,7 +261,7 @@ def _pad_amounts(call: Call, rank: int) -> tuple[list[int], list[int]]:
         pads = call.integers("pads" if call.opset > 1 else "paddings") or (0,) * (2 * rank)
     else:
         pads = call.integers_at(1)
-    axes = range(rank)
+    axes = list(range(rank))
     if call.has(3):
         axes = [_axis(axis, rank) for axis in call.integers_at(3)]
     if len(pads) != 2 * len(axes):

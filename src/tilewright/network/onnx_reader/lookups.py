@@ -3,7 +3,15 @@
 from tilewright.network.graph import MAX_SIZE, AttributeValue, Index
 from tilewright.network.moves import expand
 from tilewright.network.nests import Nest, Shape, axis_names, broadcast, moved, normal_axis
-from tilewright.network.onnx_reader.call import Call, Rule, Step, Value, known_array, main_step
+from tilewright.network.onnx_reader.call import (
+    Call,
+    NodeError,
+    Rule,
+    Step,
+    Value,
+    known_array,
+    main_step,
+)
 from tilewright.network.onnx_reader.shapes import possible_shape, with_inputs
 
 
@@ -116,7 +124,7 @@ def _expand(call: Call) -> list[Step]:
 
 def _tile(call: Call) -> list[Step]:
     if call.opset < 6:
-        raise ValueError("Tile before opset 6 is not read; convert the model to a newer opset")
+        raise NodeError("opset 1 has another Tile", "convert the model to a newer opset")
     data, repeats = call.shape(0), call.integers_at(1)
     if len(repeats) != len(data) or any(not 0 <= count <= MAX_SIZE for count in repeats):
         raise ValueError(f"{repeats} repeats of shape {data}")

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 
 from tilewright.network.graph import AttributeValue, Index
 from tilewright.network.nests import (
@@ -18,11 +19,13 @@ from tilewright.network.nests import (
 from tilewright.network.onnx_reader.call import (
     Builder,
     Call,
+    NodeError,
     Rule,
     Step,
     Value,
     main_step,
     side_step,
+    with_operands,
 )
 from tilewright.network.onnx_reader.elements import FLOAT32
 from tilewright.network.onnx_reader.shapes import per_channel, spread, with_inputs
@@ -80,10 +83,10 @@ def _axis(call: Call, default: int, rank: int) -> int:
 def _quantised_softmax(call: Call) -> list[Step]:
     """Operands x, then, from the fourth letter on, scale and zero point of x and the result."""
     axes = _softmax_axes(call, call.integer("opset", 13))
-    nest = along(call.shape(0), axes)
+    own = along(call.shape(0), axes)
     inputs: list[Value | None] = [call.value(0), None, None]
     inputs += [call.get(i) for i in range(1, 5)]
-    nest = with_inputs(nest, [v and spread(v.shape, nest) for v in inputs[1:]])
+    nest = with_operands(own, inputs[1:], partial(spread, nest=own))
     return [main_step(call, "softmax", nest, inputs, attributes={"axes": axes})]
 
 
@@ -93,8 +96,8 @@ def _layer_norm(kind: str) -> Builder:
         axis = _axis(call, -1, len(data))
         axes = tuple(range(axis, len(data)))
         inputs = [call.value(0), call.get(1), call.get(2)]
-        nest = along(data, axes)
-        nest = with_inputs(nest, [v and spread(v.shape, nest) for v in inputs[1:]])
+        own = along(data, axes)
+        nest = with_operands(own, inputs[1:], partial(spread, nest=own))
         attributes: dict[str, AttributeValue] = {
             "axis": axis,
             "axes": axes,
@@ -116,8 +119,8 @@ def _skip_layer_norm(kind: str) -> Builder:
         axes = (_axis(call, -1, len(data)),)
         count = 5 if kind == "layer_norm" else 4
         inputs = [call.value(0), call.value(1), *(call.get(i) for i in range(2, count))]
-        nest = along(data, axes)
-        nest = with_inputs(nest, [v and spread(v.shape, nest) for v in inputs[1:]])
+        own = along(data, axes)
+        nest = with_operands(own, inputs[1:], partial(spread, nest=own))
         attributes: dict[str, AttributeValue] = {
             "axis": axes[0],
             "axes": axes,
@@ -153,7 +156,7 @@ def _sum_step(call: Call, main: Step, nest: Nest, summands: Sequence[Value | Non
 def _batch_norm(call: Call) -> list[Step]:
     """Normalisation with stored statistics; those are handed on where they are asked for."""
     if call.flag("training_mode"):
-        raise ValueError("it is in training mode; export the model for inference")
+        raise NodeError("it is in training mode", "export the model for inference")
     data = call.shape(0)
     if not data:
         raise ValueError("a scalar has no channels")

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from types import MappingProxyType
 
 from tilewright.network.graph import AttributeValue
@@ -9,11 +10,13 @@ from tilewright.network.nests import Nest, Shape, elementwise
 from tilewright.network.onnx_reader.call import (
     Builder,
     Call,
+    NodeError,
     Rule,
     Step,
     Value,
     known_number,
     main_step,
+    with_operands,
 )
 from tilewright.network.onnx_reader.elements import BOOL, ElementType, element_type
 from tilewright.network.onnx_reader.shapes import spread
@@ -139,19 +142,17 @@ def _clip(call: Call) -> list[Step]:
                 inputs[position] = bound
             else:
                 attributes[key] = number
-    nest = elementwise(call.shape(0))
-    places = (value and spread(value.shape, nest) for value in inputs[1:])
-    nest = replace(nest, inputs=(*nest.inputs, *places))
+    own = elementwise(call.shape(0))
+    nest = with_operands(own, inputs[1:], partial(spread, nest=own))
     return [main_step(call, "clip", nest, inputs, attributes=attributes)]
 
 
 def _gelu(call: Call) -> list[Step]:
     """GELU; a second operand is a bias, added before."""
     tanh = call.node.op_type == "FastGelu" or call.choice("approximate", _GELUS) == "tanh"
-    nest = elementwise(call.shape(0))
+    own = elementwise(call.shape(0))
     values = [call.value(0), call.get(1)]
-    bias = call.get(1)
-    nest = replace(nest, inputs=(*nest.inputs, bias and spread(bias.shape, nest)))
+    nest = with_operands(own, values[1:], partial(spread, nest=own))
     attributes = {"approximate": "tanh" if tanh else "none"}
     return [main_step(call, "gelu", nest, values, attributes=attributes)]
 
@@ -184,7 +185,7 @@ def _mod(call: Call) -> list[Step]:
 def _dropout(call: Call) -> list[Step]:
     """An identity; the mask is all true, a constant."""
     if call.has(2) and call.integer_at(2):
-        raise ValueError("it drops elements: the model was exported for training")
+        raise NodeError("it drops elements", "export the model for inference, not for training")
     nest = elementwise(call.shape(0))
     step = main_step(call, "identity", nest, [call.value(0)])
     if not call.output(1):

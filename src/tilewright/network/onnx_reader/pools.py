@@ -9,9 +9,10 @@ from tilewright.network.onnx_reader.call import (
     Value,
     further_result,
     main_step,
+    with_operands,
 )
 from tilewright.network.onnx_reader.elements import INT64
-from tilewright.network.onnx_reader.shapes import per_channel, with_inputs
+from tilewright.network.onnx_reader.shapes import per_channel
 from tilewright.network.onnx_reader.sliding import (
     spatial_axes,
     window_attributes,
@@ -84,8 +85,7 @@ def _quantised(call: Call, nest: Nest, attributes: dict[str, AttributeValue]) ->
     inputs += [call.get(i) for i in range(1, 5)]
     assert nest.output is not None
     channel, channels = nest.output[1], nest.shape[1]
-    further = (v and per_channel(v.shape, channel, channels) for v in inputs[1:])
-    nest = with_inputs(nest, tuple(further))
+    nest = with_operands(nest, inputs[1:], lambda shape: per_channel(shape, channel, channels))
     return main_step(call, "average_pool", nest, inputs, attributes=attributes)
 
 

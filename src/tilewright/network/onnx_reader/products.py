@@ -3,13 +3,22 @@
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 from string import ascii_letters
 
 from tilewright.network.graph import AttributeValue, Index
 from tilewright.network.nests import Indices, Nest, Shape, einsum, matmul, reduce
-from tilewright.network.onnx_reader.call import Call, Rule, Step, Value, main_step
+from tilewright.network.onnx_reader.call import (
+    Call,
+    NodeError,
+    Rule,
+    Step,
+    Value,
+    main_step,
+    with_operands,
+)
 from tilewright.network.onnx_reader.elements import FLOAT32, INT32
-from tilewright.network.onnx_reader.shapes import spread, with_inputs
+from tilewright.network.onnx_reader.shapes import spread
 
 
 def rules() -> dict[str, Rule]:
@@ -119,14 +128,13 @@ def _with_parameters(nest: Nest, inputs: Sequence[Value | None], along: str) -> 
 
     `along` has the dim of each of them that has more than one element: rows D or columns K.
     """
-    bias = inputs[2]
-    further: list[Indices | None] = [bias and spread(bias.shape, nest)]
+    placed = with_operands(nest, inputs[2:3], partial(spread, nest=nest))
     for value, dim in zip(inputs[3:], along, strict=True):
-        further.append(value and _parameter(value.shape, nest, dim))
-    return with_inputs(nest, further)
+        placed = with_operands(placed, [value], partial(_parameter, nest, dim))
+    return placed
 
 
-def _parameter(shape: Shape, nest: Nest, dim: str) -> Indices | None:
+def _parameter(nest: Nest, dim: str, shape: Shape) -> Indices | None:
     """One element, or one per row or column; None where it is more than that."""
     if all(size == 1 for size in shape):
         return tuple(Index(()) for _ in shape)
@@ -143,8 +151,8 @@ def _einsum(call: Call) -> list[Step]:
         nest = einsum(equation, *shapes)
         return [main_step(call, "matmul", nest, values, attributes=attributes)]
     if len(values) > 2:
-        raise ValueError(
-            f"equation {equation!r} has {len(values)} operands; split it into products of two"
+        raise NodeError(
+            f"equation {equation!r} has {len(values)} operands", "split it into products of two"
         )
     kind, nest, more = _single_operand(equation, shapes[0])
     attributes |= more

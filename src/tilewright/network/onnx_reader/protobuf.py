@@ -1,10 +1,11 @@
 """From an ONNX file to plain values; the only module that knows how protobuf lays a model out."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Mapping
 from pathlib import Path
+from types import MappingProxyType
 
 import onnx
-from google.protobuf.message import DecodeError
+from google.protobuf.message import DecodeError  # type: ignore[import-untyped]  # has no stubs
 
 from tilewright.errors import InputError, Problem
 from tilewright.network.onnx_reader.elements import ElementType, element_type
@@ -144,28 +145,8 @@ def _attribute(proto: onnx.AttributeProto, folder: Path) -> Attribute:
         return _tensor_attribute(proto.t, folder)
     if proto.type == _KINDS.GRAPH:
         return _graph(proto.g, folder)
-    plain = _plain_attribute(proto)
-    return Unreadable("of a kind that is not read") if plain is None else plain
-
-
-def _plain_attribute(proto: onnx.AttributeProto) -> Attribute | None:
-    if proto.type == _KINDS.INT:
-        return proto.i
-    if proto.type == _KINDS.FLOAT:
-        return proto.f
-    if proto.type == _KINDS.STRING:
-        return _text(proto.s)
-    if proto.type == _KINDS.INTS:
-        return tuple(proto.ints)
-    if proto.type == _KINDS.FLOATS:
-        return tuple(proto.floats)
-    if proto.type == _KINDS.STRINGS:
-        return _texts(proto.strings)
-    return None
-
-
-def _texts(values: Iterable[str | bytes]) -> tuple[str, ...]:
-    return tuple(map(_text, values))
+    read = _PLAIN.get(proto.type)
+    return Unreadable("of a kind that is not read") if read is None else read(proto)
 
 
 def _tensor_attribute(proto: onnx.TensorProto, folder: Path) -> Attribute:
@@ -173,3 +154,15 @@ def _tensor_attribute(proto: onnx.TensorProto, folder: Path) -> Attribute:
         return _stored(proto, folder)
     except ValueError as error:
         return Unreadable(f"a tensor that is not read: {error}")
+
+
+_PLAIN: Mapping[int, Callable[[onnx.AttributeProto], Attribute]] = MappingProxyType(
+    {
+        _KINDS.INT: lambda proto: proto.i,
+        _KINDS.FLOAT: lambda proto: proto.f,
+        _KINDS.STRING: lambda proto: _text(proto.s),
+        _KINDS.INTS: lambda proto: tuple(proto.ints),
+        _KINDS.FLOATS: lambda proto: tuple(proto.floats),
+        _KINDS.STRINGS: lambda proto: tuple(map(_text, proto.strings)),
+    }
+)

@@ -5,6 +5,7 @@ Scales and zero points follow the data: they take the operand letters from the f
 
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 
 from tilewright.network.graph import AttributeValue, Index
 from tilewright.network.moves import concat
@@ -17,9 +18,10 @@ from tilewright.network.onnx_reader.call import (
     Value,
     main_step,
     side_step,
+    with_operands,
 )
 from tilewright.network.onnx_reader.elements import FLOAT32, UINT8, ElementType, element_type
-from tilewright.network.onnx_reader.shapes import per_channel, spread, with_inputs
+from tilewright.network.onnx_reader.shapes import per_channel
 
 
 def rules() -> dict[str, Rule]:
@@ -63,15 +65,14 @@ def _linear(call: Call, kind: str, element: ElementType) -> Step:
         "axis": call.integer("axis", 1),
         "block_size": call.integer("block_size", 0),
     }
-    further = [v and _scale_place(call, v.shape, nest) for v in values[1:]]
-    nest = with_inputs(nest, further)
+    nest = with_operands(nest, values[1:], partial(_scale_place, call, nest))
     return main_step(call, kind, nest, values, element=element, attributes=attributes)
 
 
-def _scale_place(call: Call, shape: Shape, nest: Nest) -> Indices | None:
+def _scale_place(call: Call, nest: Nest, shape: Shape) -> Indices | None:
     assert nest.output is not None
     if shape in ((), (1,)):
-        return spread(shape, nest) if nest.shape else tuple(Index(()) for _ in shape)
+        return tuple(Index(()) for _ in shape)
     axis = normal_axis(call.integer("axis", 1), len(nest.shape))
     if len(shape) == 1:
         return per_channel(shape, nest.output[axis], nest.shape[axis])
@@ -146,9 +147,10 @@ def _concat(call: Call) -> list[Step]:
 
 def _with_single_parameters(nest: Nest, inputs: Sequence[Value | None], *, start: int) -> Nest:
     """Places the scales and zero points, of one element each, from operand `start` on."""
-    further: list[Indices | None] = []
-    for value in inputs[start:]:
-        if value is not None and any(size != 1 for size in value.shape):
-            raise ValueError(f"a scale or zero point of shape {value.shape}; one element is needed")
-        further.append(value and tuple(Index(()) for _ in value.shape))
-    return with_inputs(nest, further)
+    return with_operands(nest, inputs[start:], _single_place)
+
+
+def _single_place(shape: Shape) -> Indices:
+    if any(size != 1 for size in shape):
+        raise ValueError(f"a scale or zero point of shape {shape}; one element is needed")
+    return tuple(Index(()) for _ in shape)

@@ -6,8 +6,8 @@ from dataclasses import replace
 from tilewright.network.graph import MAX_SIZE, Index
 from tilewright.network.nests import Indices, Nest, Shape, broadcast
 
-MAX_RANK = 64
-"""No tensor may have more axes; NumPy has the same limit."""
+MAX_RANK = 16
+"""No tensor may have more axes: beyond it a file is broken, not deep."""
 
 
 def possible_shape(shape: Shape) -> Shape:

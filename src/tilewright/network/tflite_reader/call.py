@@ -43,6 +43,8 @@ class Value:
     """The bytes of a constant of the file."""
     numbers: Numbers | None = None
     """The elements of a constant that the reader worked out itself."""
+    is_guess: bool = False
+    """Its maker could not be read and the file says too little of its shape."""
 
     @property
     def elements(self) -> int:

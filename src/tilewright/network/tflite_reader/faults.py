@@ -7,19 +7,22 @@ from tilewright.errors import Problem
 MAX_PROBLEMS = 50
 """Further ones are only counted: one cause can have a thousand effects."""
 
-_CONTROL_FLOW = "IF WHILE CALL CALL_ONCE STABLEHLO_WHILE STABLEHLO_COMPOSITE".split()
+_CONTROL_FLOW = ("IF", "WHILE", "CALL", "CALL_ONCE", "STABLEHLO_WHILE", "STABLEHLO_COMPOSITE")
 _RECURRENT = (
-    "LSTM RNN SVDF UNIDIRECTIONAL_SEQUENCE_LSTM UNIDIRECTIONAL_SEQUENCE_RNN "
-    "BIDIRECTIONAL_SEQUENCE_LSTM BIDIRECTIONAL_SEQUENCE_RNN"
-).split()
-_STATE = "VAR_HANDLE READ_VARIABLE ASSIGN_VARIABLE".split()
-_TEXT = "HASHTABLE HASHTABLE_FIND HASHTABLE_IMPORT HASHTABLE_SIZE HASHTABLE_LOOKUP".split()
+    "LSTM",
+    "RNN",
+    "SVDF",
+    "UNIDIRECTIONAL_SEQUENCE_LSTM",
+    "UNIDIRECTIONAL_SEQUENCE_RNN",
+    "BIDIRECTIONAL_SEQUENCE_LSTM",
+    "BIDIRECTIONAL_SEQUENCE_RNN",
+)
+_STATE = ("VAR_HANDLE", "READ_VARIABLE", "ASSIGN_VARIABLE")
 
 _REASONS = {
     **dict.fromkeys(_CONTROL_FLOW, "runs other subgraphs, and how often is not known beforehand"),
     **dict.fromkeys(_RECURRENT, "is a recurrent layer in one operator"),
     **dict.fromkeys(_STATE, "keeps a state from one run to the next"),
-    **dict.fromkeys(_TEXT, "looks things up in a hash table"),
 }
 _HINTS = {
     **dict.fromkeys(
@@ -38,7 +41,8 @@ def unsupported(file: str, name: str, positions: Sequence[int], reads: Sequence[
     """One problem for all operators `name`; `reads` are tensors the network could end at."""
     is_custom = name.startswith("CUSTOM")
     reason = "is custom code, of which the file says only the name" if is_custom else "is not known"
-    cut = f"end the network before it, at {listed([repr(tensor) for tensor in reads], 4)}"
+    cut = "end the network before it"
+    cut += f", at {listed([repr(tensor) for tensor in reads], 4)}" if reads else ""
     other = "it would have to be written with built-in operators" if is_custom else ""
     return Problem(
         file=file,

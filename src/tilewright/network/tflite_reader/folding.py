@@ -20,6 +20,11 @@ from tilewright.network.tflite_reader.call import (
 
 _INTEGER_BITS = {"int32": 32, "int64": 64}
 
+
+def _same(number: int | float) -> int | float:
+    return number
+
+
 _ELEMENT: Mapping[str, Callable[..., int | float]] = {
     "add": lambda left, right: left + right,
     "sub": lambda left, right: left - right,
@@ -42,8 +47,8 @@ _ELEMENT: Mapping[str, Callable[..., int | float]] = {
     "and": lambda left, right: left and right,
     "or": lambda left, right: left or right,
     "not": lambda value: not value,
+    "cast": _same,
     "where": lambda condition, yes, no: yes if condition else no,
-    "cast": lambda value: value,
 }
 _OVER: Mapping[str, Callable[[int | float, int | float], int | float]] = {
     "reduce_sum": lambda left, right: left + right,
@@ -85,6 +90,12 @@ def folded(steps: Sequence[Step]) -> dict[str, Known] | None:
     return known
 
 
+def reads_constants(steps: Sequence[Step]) -> bool:
+    """Whether constants are all that the steps read, besides what they make themselves."""
+    own = {result.name for step in steps for result in step.results}
+    return all(value.is_constant or value.name in own for step in steps for value in step.inputs)
+
+
 def n_points(steps: Sequence[Step]) -> int:
     """How many points `folded` may have to visit."""
     return sum(prod(size for _, size in step.nest.dims) for step in steps)
@@ -115,23 +126,15 @@ def _computed(step: Step, inputs: list[Numbers]) -> list[int | float] | None:
         return list(inputs[0])
     if step.kind == "gather":
         return _gathered(step, inputs)
-    if step.nest.output is None or None in step.nest.inputs:
-        return None
-    if step.kind in _MOVES:
-        return _moved(step, inputs)
-    if step.kind in _ELEMENT:
-        function = _ELEMENT[step.kind]
-        rows = zip(*(_read(step, i, inputs[i]) for i in range(len(inputs))), strict=True)
-        return [function(*(0 if n is None else n for n in row)) for row in rows]
     if step.kind in _OVER:
         return _reduced(step, inputs[0])
-    return None
-
-
-def _moved(step: Step, inputs: list[Numbers]) -> list[int | float]:
-    """Each point's element is the one among its inputs that it touches."""
+    if None in step.nest.inputs or (step.kind not in _MOVES and step.kind not in _ELEMENT):
+        return None
     rows = zip(*(_read(step, i, inputs[i]) for i in range(len(inputs))), strict=True)
-    return [next((n for n in row if n is not None), 0) for row in rows]
+    # Every point of a move touches exactly one of its inputs.
+    touched = ([number for number in row if number is not None] for row in rows)
+    function = _ELEMENT.get(step.kind, _same)
+    return [function(*numbers) for numbers in touched]
 
 
 def _reduced(step: Step, data: Numbers) -> list[int | float] | None:

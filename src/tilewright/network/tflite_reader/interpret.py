@@ -1,7 +1,7 @@
 """From what stands in a file to a network, operator by operator, collecting all problems."""
 
 import logging
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -10,7 +10,13 @@ from tilewright.network.build import NetworkBuilder
 from tilewright.network.graph import AttributeValue, Network
 from tilewright.network.tflite_reader import faults, tensors
 from tilewright.network.tflite_reader.call import Call, Step, Value
-from tilewright.network.tflite_reader.folding import Known, folded, known_beforehand, n_points
+from tilewright.network.tflite_reader.folding import (
+    Known,
+    folded,
+    known_beforehand,
+    n_points,
+    reads_constants,
+)
 from tilewright.network.tflite_reader.raw import RawModel, RawOperator
 from tilewright.network.tflite_reader.registry import READINGS
 
@@ -32,8 +38,9 @@ class _State:
     model: RawModel
     names: tuple[str, ...]
     makers: Mapping[int, int]
+    outputs: frozenset[int]
     builder: NetworkBuilder
-    is_resized: bool
+    is_resized: bool = False
     values: dict[int, Value] = field(default_factory=dict)
     problems: dict[int, list[Problem]] = field(default_factory=dict)
     unsupported: dict[str, list[int]] = field(default_factory=dict)
@@ -60,8 +67,8 @@ def interpret(model: RawModel, path: Path, dims: Mapping[str, int]) -> Network:
         model=model,
         names=tensors.unique_names(model.tensors),
         makers=makers,
+        outputs=frozenset(model.outputs),
         builder=NetworkBuilder(path.stem, source=str(path)),
-        is_resized=bool(dims),
     )
     if model.n_subgraphs > 1:
         _LOGGER.warning("%s: of %d subgraphs only the first is read", path, model.n_subgraphs)
@@ -91,6 +98,7 @@ def _read_inputs(state: _State, dims: Mapping[str, int]) -> None:
             state.complain(_BEFORE_ALL, str(error), hint)
             value = tensors.stand_in(tensor, name)
         state.values[index] = value
+        state.is_resized |= value.shape != tensor.shape
         state.builder.tensor(name, value.shape, bits=value.bits, role="input", dtype=value.dtype)
     for key in sorted(dims.keys() - set(known)):
         choices = faults.listed(known, 8) if known else "none"
@@ -99,26 +107,19 @@ def _read_inputs(state: _State, dims: Mapping[str, int]) -> None:
 
 def _read_operator(state: _State, position: int) -> None:
     operator = state.model.operators[position]
-    is_bad = False
-    try:
-        call = _call(state, position, operator)
-    except ValueError as error:
-        state.complain(position, f"{state.where(position)}: {error}")
-        is_bad = True
-        call = None
     if operator.name not in READINGS:
         state.unsupported.setdefault(operator.name, []).append(position)
-        is_bad = True
-    if not is_bad and call is not None:
+    else:
         try:
-            _convert(state, position, operator, call)
+            call = _call(state, position, operator)
+            if not any(value is not None and value.is_guess for value in call.inputs):
+                _convert(state, position, operator, call)
         except ValueError as error:
             state.complain(position, f"{state.where(position)}: {error}")
     for output in operator.outputs:
         if 0 <= output < len(state.names) and output not in state.values:
-            state.values[output] = tensors.stand_in(
-                state.model.tensors[output], state.names[output]
-            )
+            tensor, name = state.model.tensors[output], state.names[output]
+            state.values[output] = tensors.stand_in(tensor, name)
 
 
 def _call(state: _State, position: int, operator: RawOperator) -> Call:
@@ -179,7 +180,7 @@ def _convert(state: _State, position: int, operator: RawOperator, call: Call) ->
     """Work the operator's results out, or add its steps to the network."""
     indices = dict(zip((result.name for result in call.results), operator.outputs, strict=True))
     source = call.inputs[0] if call.inputs else None
-    is_output = any(index in state.model.outputs for index in operator.outputs)
+    is_output = not state.outputs.isdisjoint(operator.outputs)
     unpacks = operator.name in _UNPACKING and source is not None and source.is_constant
     if unpacks and source is not None and not is_output:
         _check_shape(state, position, call, call.results[0].name, source.shape)
@@ -201,12 +202,10 @@ def _convert(state: _State, position: int, operator: RawOperator, call: Call) ->
 
 def _worked_out(state: _State, steps: tuple[Step, ...]) -> dict[str, Known] | None:
     points = n_points(steps)
-    if points > min(_MAX_POINTS, state.points_left):
+    if points > min(_MAX_POINTS, state.points_left) or not reads_constants(steps):
         return None
-    known = folded(steps)
-    if known is not None:
-        state.points_left -= points
-    return known
+    state.points_left -= points
+    return folded(steps)
 
 
 def _keep(
@@ -300,14 +299,10 @@ def _outputs(state: _State) -> list[str]:
 def _report_unsupported(state: _State) -> None:
     for name, positions in state.unsupported.items():
         operator = state.model.operators[positions[0]]
-        reads = [state.names[i] for i in operator.inputs if _is_activation(state, i)]
-        problem = faults.unsupported(state.file, name, positions, reads or ["its inputs"])
+        reads = [
+            state.names[index]
+            for index in operator.inputs
+            if index in state.makers or index in state.model.inputs
+        ]
+        problem = faults.unsupported(state.file, name, positions, reads)
         state.add(positions[0], problem)
-
-
-def _is_activation(state: _State, index: int) -> bool:
-    return 0 <= index < len(state.names) and not _constant_indices(state, [index])
-
-
-def _constant_indices(state: _State, indices: Iterable[int]) -> list[int]:
-    return [i for i in indices if i not in state.makers and i not in state.model.inputs]

@@ -76,7 +76,8 @@ def stand_in(tensor: RawTensor, name: str) -> Value:
     """Something to go on with after a problem, as close to the file as can be."""
     element = ELEMENT_TYPES.get(tensor.type_number, ELEMENT_TYPES[0])
     shape = tuple(max(size, 1) for size in tensor.shape)
-    return Value(name=name, shape=shape, dtype=element.name, bits=element.bits)
+    is_guess = not shape or -1 in _recorded(tensor)
+    return Value(name=name, shape=shape, dtype=element.name, bits=element.bits, is_guess=is_guess)
 
 
 def sized(tensor: RawTensor, name: str, dims: Mapping[str, int]) -> Value:

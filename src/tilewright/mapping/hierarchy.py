@@ -1,0 +1,78 @@
+"""A core's memories as a mapping sees them: per operand a chain of levels, each with its ports."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Final
+
+from tilewright.machine.model import Array, Core, Direction, Machine, Memory, Port
+
+DIRECTIONS: Final[tuple[Direction, ...]] = ("tl", "fl", "th", "fh")
+"""Read to the lower, written by the lower, read to the higher, written by the higher level."""
+
+
+@dataclass(frozen=True)
+class Hierarchy:
+    """The levels that serve the operands of a nest, bottom-up, up to the top of each operand.
+
+    `levels[i]` is one memory and the letters of the operands it holds, in the memory's order.
+    """
+
+    array: Array
+    levels: tuple[tuple[Memory, tuple[str, ...]], ...]
+    links: tuple[tuple[str, str], ...]
+    """Letters of the nest with the machine operands (I1, I2, O) that carry them."""
+
+    @cached_property
+    def chains(self) -> Mapping[str, tuple[int, ...]]:
+        """Per letter, the indices of its levels, bottom-up."""
+        letters = [letter for letter, _ in self.links]
+        return {
+            letter: tuple(i for i, (_, held) in enumerate(self.levels) if letter in held)
+            for letter in letters
+        }
+
+    def memory(self, letter: str, level: int) -> Memory:
+        """The memory at a level of an operand, 0 being next to the array."""
+        return self.levels[self.chains[letter][level]][0]
+
+    def port(self, letter: str, level: int, direction: Direction) -> Port | None:
+        """The port that an operand uses at a level in a direction."""
+        return self.memory(letter, level).port(dict(self.links)[letter], direction)
+
+
+def hierarchy_of(
+    machine: Machine,
+    core: Core,
+    links: Mapping[str, str],
+    tops: Mapping[str, str] | None = None,
+) -> Hierarchy:
+    """The levels of a core for operands linked as `links`; `tops` names an operand's top memory.
+
+    An operand without an entry in `tops` is streamed from the topmost memory that holds it.
+
+    Raises:
+        ValueError: an operand has no memory at all, or not the one that should be its top.
+    """
+    reach: dict[str, int] = {}
+    memories = machine.levels(core)
+    for letter, carrier in links.items():
+        held = [i for i, memory in enumerate(memories) if carrier in memory.operands]
+        if not held:
+            raise ValueError(f"no memory holds {carrier}, which carries {letter}")
+        top = (tops or {}).get(letter)
+        named = [i for i in held if memories[i].name == top]
+        if top is not None and not named:
+            raise ValueError(f"{top} does not hold {carrier}, which carries {letter}")
+        reach[letter] = named[0] if named else held[-1]
+    levels = []
+    for i, memory in enumerate(memories):
+        letters = [
+            letter
+            for carrier in memory.operands
+            for letter in links
+            if links[letter] == carrier and i <= reach[letter]
+        ]
+        if letters:
+            levels.append((memory, tuple(letters)))
+    return Hierarchy(core.array, tuple(levels), tuple(links.items()))
