@@ -8,7 +8,7 @@ from fractions import Fraction
 _SIZE_BITS = {"bit": 1, "B": 8, "KiB": 8 * 2**10, "MiB": 8 * 2**20, "GiB": 8 * 2**30}
 _ENERGY_PJ = {"fJ": Fraction(1, 1000), "pJ": Fraction(1), "nJ": Fraction(1000)}
 _FREQUENCY_HZ = {"kHz": 10**3, "MHz": 10**6, "GHz": 10**9}
-_NUMBER = r"(\d{1,18}(?:\.\d{1,18})?(?:[eE][+-]?\d{1,2})?)"
+_NUMBER = r"([0-9]{1,18}(?:\.[0-9]{1,18})?(?:[eE][+-]?[0-9]{1,2})?)"
 
 
 def packed_bytes(elements: int, elem_bits: int) -> int:

@@ -101,7 +101,7 @@ def _needs(stop: _Stop) -> dict[Direction, str]:
     origin = f"from {stop.below.name}" if stop.below else "from the array"
     needs = {"fl": f"no `fl` port: {name} cannot enter it {origin}"}
     if not external:
-        target = f"to {stop.above.name}" if stop.above else "to a sink outside: nowhere to go"
+        target = f"to {stop.above.name}" if stop.above else "to a sink outside"
         needs["th"] = f"no `th` port: {name} cannot leave it {target}"
     return needs
 
@@ -161,7 +161,7 @@ def _stop_problems(reading: MachineReading, stop: _Stop) -> Iterator[Problem]:
         yield _broken(reading, stop, [*lost, *mixed])
         return
     if mixed:
-        at, hint = _entry_place(reading, stop), _remedy(reading, stop)
+        at, hint = _entry_place(reading, stop), _remedy(reading, stop) or "remove it"
         text = f"{dotted(at)} ({stop.operand}): {'; '.join(mixed)}"
         yield reading.document.problem(at, text, severity="warning", hint=hint)
     if stop.operand == OUTPUT_OPERAND:
@@ -183,7 +183,8 @@ def _mixed_up(stop: _Stop) -> list[str]:
 def _broken(reading: MachineReading, stop: _Stop, faults: list[str]) -> Problem:
     at = _entry_place(reading, stop)
     if isinstance(at[-1], int) and at[-1] >= len(_data(reading, stop.memory)["ports"]):
-        faults = ["the entry for this operand is missing, so it can neither enter nor leave"]
+        role = _ROLE_OF[stop.operand]
+        faults = [f"this entry is missing, so {role} can neither enter nor leave it"]
     return reading.document.problem(
         at,
         f"{dotted(at)} ({stop.operand}): {'; '.join(faults)}",
@@ -275,10 +276,12 @@ def _open_ends(reading: MachineReading, machine: Machine) -> Iterator[Problem]:
             chain = [m for m in order if operand in m.operands]
             if not chain or chain[-1].role == "external":
                 continue
-            ends = machine.sinks if operand == OUTPUT_OPERAND else machine.sources
-            if any(e.memory in [m.name for m in chain] and operand in e.operands for e in ends):
-                continue
             key = "sinks" if operand == OUTPUT_OPERAND else "sources"
+            ends = machine.sinks if operand == OUTPUT_OPERAND else machine.sources
+            known = [end.memory for end in ends if operand in end.operands]
+            names = [m.name for m in chain]
+            if any(name in names or name not in reading.places for name in known):
+                continue
             missing[key][operand, chain[-1].name] = chain[-1]
     for key, found in missing.items():
         if found:
@@ -301,7 +304,7 @@ def _open_end(
     else:
         what += "; the machine has no external memory"
     declared = machine.sources if key == "sources" else machine.sinks
-    hint = _end_remedy(key, missing, add=bool(declared))
+    hint = _end_remedy(key, missing, [end.name for end in declared])
     if externals:
         hint += f"\nor let {externals[-1].name} hold {operands}: add to its operands and ports"
     return reading.document.problem(
@@ -312,15 +315,16 @@ def _open_end(
     )
 
 
-def _end_remedy(key: str, missing: Sequence[tuple[str, str]], *, add: bool) -> str:
+def _end_remedy(key: str, missing: Sequence[tuple[str, str]], declared: Sequence[str]) -> str:
     """The sources or sinks to write, or to add to those that the file declares."""
     operands = [operand for operand, _ in missing]
     ends = []
     for operand, memory in missing:
         name, kind = _DEFAULT_END[operand]
-        own = name if operands.count(operand) == 1 else f"{name}_{memory}"
+        is_free = operands.count(operand) == 1 and name not in declared
+        own = name if is_free else f"{name}_{memory}"
         ends.append(f"{{name: {own}, kind: {kind}, memory: {memory}, operands: [{operand}]}}")
-    if add:
+    if declared:
         return "\n".join(f"add to {key}: {end}" for end in ends)
     return f"write {key}: [{', '.join(ends)}]"
 

@@ -7,7 +7,7 @@ to a ZigZag file.
 """
 
 from dataclasses import dataclass
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, get_args
 
 from pydantic import (
     BaseModel,
@@ -18,7 +18,7 @@ from pydantic import (
     WithJsonSchema,
 )
 
-from tilewright.machine.model import EndKind, MemoryRole, PortKind
+from tilewright.machine.model import Direction, EndKind, MemoryRole, PortKind
 from tilewright.units import parse_bits, parse_energy_pj, parse_frequency_hz
 
 FORMAT_VERSION = 1
@@ -28,6 +28,7 @@ MAX_HZ = 10**12
 OLD_PORT_KEYS = frozenset(
     {"r_bw", "w_bw", "r_port", "w_port", "rw_port", "min_r_granularity", "min_w_granularity"}
 )
+_DIRECTIONS = frozenset(get_args(Direction))
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +94,7 @@ Count = Annotated[int, Field(ge=0, le=4096)]
 Positive = Annotated[int, Field(ge=1, le=2**20)]
 Area = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 OperandName = Literal["I1", "I2", "O"]
-DimName = Annotated[str, Field(pattern=r"^D\d{1,2}$")]
+DimName = Annotated[str, Field(pattern=r"^D[0-9]{1,2}$")]
 Name = Annotated[str, Field(min_length=1, max_length=200)]
 
 
@@ -150,6 +151,17 @@ class OldMemoryFile(_MemoryFile):
     min_r_granularity: Bits | None = None
     min_w_granularity: Bits | None = None
     ports: list[dict[str, str]] | None = None
+
+
+def memory_model(data: Any) -> type[MemoryFile] | type[OldMemoryFile]:
+    """The dialect of a memory: that of its first port, or where it lists none, of its counts."""
+    data = data if isinstance(data, dict) else {}
+    entries = data.get("ports")
+    first = entries[0] if isinstance(entries, list) and entries else None
+    keys = first.keys() if isinstance(first, dict) else frozenset()
+    if keys & PortFile.model_fields.keys():
+        return MemoryFile
+    return OldMemoryFile if OLD_PORT_KEYS & data.keys() or keys & _DIRECTIONS else MemoryFile
 
 
 class ArrayFile(_File):

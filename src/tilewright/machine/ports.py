@@ -113,7 +113,7 @@ def _allocated(
         elif direction is None:
             message = f"no such direction: {word!r}" if word else "the direction is missing"
             hint = f"directions: {', '.join(ORDER)}"
-            direction = _direction_left(file, port, operand)
+            direction = _direction_left(file, port, operand, uses)
             if direction is not None:
                 hint = f"write {dotted(where)}: '{operand}, {direction}'"
         elif not _fits(port.type, direction):
@@ -129,10 +129,13 @@ def _allocated(
     return tuple(uses), problems
 
 
-def _direction_left(file: MemoryFile, port: PortFile, operand: str) -> Direction | None:
+def _direction_left(
+    file: MemoryFile, port: PortFile, operand: str, uses: Sequence[tuple[str, Direction]]
+) -> Direction | None:
     """A direction that this port could serve, and that no port serves yet for the operand."""
     wanted = ORDER if operand == OUTPUT_OPERAND else ("fh", "tl")
     taken = {text.replace(" ", "") for other in file.ports or () for text in other.allocation}
+    taken |= {f"{operand},{d}" for o, d in uses if o == operand}
     left = (d for d in wanted if _fits(port.type, d) and f"{operand},{d}" not in taken)
     return next(left, None)
 

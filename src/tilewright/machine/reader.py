@@ -28,6 +28,7 @@ from tilewright.machine.files import (
     MemoryFile,
     OldMemoryFile,
     Price,
+    memory_model,
 )
 from tilewright.machine.model import (
     EXTERNAL_BITS,
@@ -47,7 +48,7 @@ from tilewright.machine.model import (
     VectorUnit,
     bottom_up,
 )
-from tilewright.machine.ports import new_ports, old_ports
+from tilewright.machine.ports import new_ports, old_ports, written_bits
 from tilewright.machine.sharing import parse_sharing
 
 _ARRAY_MISSING = "every multiplication would cost nothing"
@@ -149,6 +150,7 @@ def _machine(reader: _Reader, file: MachineFile) -> Machine | None:
                 "write operational_array: {dimensions: [D1], sizes: [8], unit_energy: "
                 f"{reader.pj('0.04')}}}",
             )
+            list(_memories(reader, ("memories",), file.memories, ()))
         inner = CoreFile(
             operational_array=file.operational_array,
             memories=file.memories,
@@ -235,19 +237,19 @@ def _ends(
 ) -> Iterator[End]:
     _once(reader, (key,), [end.name for end in ends], "name")
     for i, end in enumerate(ends):
-        if not _expect(reader, (key, i, "memory"), end.memory, names, "memory"):
-            continue
+        _expect(reader, (key, i, "memory"), end.memory, names, "memory")
         for j, operand in enumerate(end.operands):
             at = (key, i, "operands", j)
             if end.memory in memories and operand not in memories[end.memory].operands:
-                reader.error(at, f"{end.memory} does not hold {operand}")
+                holders = ", ".join(m.name for m in memories.values() if operand in m.operands)
+                hint = f"memories that do: {holders or 'none'}"
+                reader.error(at, f"{end.memory} does not hold {operand}", hint)
             elif (operand == OUTPUT_OPERAND) != (key == "sinks"):
                 hint = "sources bring I1 and I2, sinks take O"
                 reader.error(at, f"{operand} does not belong into {key}", hint)
         price = end.energy or Price(0.0, per_bit=True)
         if not price.per_bit and end.width is None:
             reader.error((key, i, "energy"), "an energy per access needs a `width`")
-            continue
         yield End(
             name=end.name,
             kind=end.kind,
@@ -272,6 +274,9 @@ def _core(
     array = _array(reader, (*at, "operational_array"))
     dims = tuple(d for d, _ in array.dims) if array else ()
     memories = tuple(_memories(reader, (*at, "memories"), file.memories, dims, above))
+    for key in [key for key in file.memories if at and _is_shared(file.memories[key])]:
+        where = (*at, "memories", key, "shared")
+        reader.error(where, "a memory of one core is not shared", "move it out of the core")
     if not file.memories and not at:
         reader.error((*at, "memories"), "is missing: there is nowhere to keep data")
     if array is None or (not memories and not at):
@@ -286,16 +291,21 @@ def _core(
     )
 
 
+def _is_shared(data: Any) -> bool:
+    return isinstance(data, dict) and data.get("shared") is True
+
+
 def _split_shared(
     reader: _Reader, core: Core, memories: dict[str, Any]
 ) -> tuple[list[Core], list[Memory]]:
     """Memories marked `shared` stand above the cores; no private one may stand above them."""
-    marks = [bool(memories[m.name].get("shared")) for m in core.memories]
+    marks = [_is_shared(memories[m.name]) for m in core.memories]
     first = marks.index(True) if True in marks else len(marks)
     for memory, mark in zip(core.memories[first:], marks[first:], strict=True):
         if not mark:
             at = ("memories", memory.name)
-            reader.error(at, "a core's own memory cannot stand above a shared one")
+            hint = f"write {dotted((*at, 'shared'))}: true"
+            reader.error(at, "a core's own memory cannot stand above a shared one", hint)
     own = Core(
         name=core.name,
         array=core.array,
@@ -341,12 +351,10 @@ def _in_memory(reader: _Reader, at: Location, file: ArrayFile) -> InMemoryComput
         if file.imc_type is not None or file.bit_serial_precision is not None:
             reader.error((*at, "imc_type"), "belongs to an array with `is_imc: true`")
         return None
-    wanted = {"imc_type": file.imc_type, "bit_serial_precision": file.bit_serial_precision}
-    missing = [key for key, value in wanted.items() if value is None]
-    if file.input_precision is None:
-        missing.append("input_precision")
-    for key in missing:
-        reader.error((*at, key), "is missing; an array that computes in memory needs it")
+    usual = {"imc_type": "digital", "bit_serial_precision": "1", "input_precision": "[8, 8]"}
+    for key in [key for key in usual if getattr(file, key) is None]:
+        hint = f"write {dotted((*at, key))}: {usual[key]}"
+        reader.error((*at, key), "is missing; an array that computes in memory needs it", hint)
     for key in ("bit_serial_precision", "adc_resolution"):
         if not float(getattr(file, key) or 0).is_integer():
             reader.error((*at, key), "expected a whole number of bits")
@@ -370,12 +378,10 @@ def _memories(
     """The memories that can be read; above them, the operands `outside` have another one."""
     files: dict[str, MemoryFile | OldMemoryFile] = {}
     for name, data in memories.items():
-        old = isinstance(data, dict) and bool(OLD_PORT_KEYS & data.keys())
-        model: type[MemoryFile] | type[OldMemoryFile] = OldMemoryFile if old else MemoryFile
-        file, faults = validate(reader.document, model, {"units": reader.units}, (*at, name))
-        reader.problems += faults
+        file = _memory_file(reader, (*at, name), data)
         if name in reader.places:
-            reader.error((*at, name), "another memory has this name already")
+            hint = "give it another name"
+            reader.error((*at, name), "another memory has this name already", hint)
         if file is None or name in reader.places:
             reader.unread_operands |= _raw_operands([data])
         else:
@@ -388,6 +394,24 @@ def _memories(
         above = {o for later in order[order.index(memory) + 1 :] for o in later.operands}
         is_top = any(operand not in above | outside for operand in memory.operands)
         yield replace(memory, role=file.role or _role(memory, dims, is_top=is_top))
+
+
+def _memory_file(reader: _Reader, at: Location, data: Any) -> MemoryFile | OldMemoryFile | None:
+    model, document = memory_model(data), reader.document
+    counted = [key for key in data if key in OLD_PORT_KEYS] if isinstance(data, dict) else []
+    mixed = counted if model is MemoryFile else []
+    if mixed:
+        text = f"{', '.join(mixed)} count ports, but `ports` names each with its bandwidth"
+        hint = "remove the counts: these are ZigZag's two dialects"
+        place = (*at, mixed[0])
+        reader.problems.append(document.problem(place, f"{dotted(at)}: {text}", hint=hint))
+        part: Any = {key: value for key, value in data.items() if key not in mixed}
+        for step in reversed(at):
+            part = {step: part}
+        document = replace(document, data=part)
+    file, faults = validate(document, model, {"units": reader.units}, at)
+    reader.problems += faults
+    return None if mixed else file
 
 
 def _raw_operands(memories: Iterable[Any]) -> set[Operand]:
@@ -416,7 +440,9 @@ def _memory(
     _once(reader, (*at, "operands"), file.operands)
     _once(reader, (*at, "served_dimensions"), served)
     if file.alignment is not None and file.alignment % 8:
-        reader.error((*at, "alignment"), f"{file.alignment} bit are no whole number of bytes")
+        whole = written_bits(reader.document, -(-file.alignment // 8) * 8)
+        hint = f"write {dotted((*at, 'alignment'))}: {whole}"
+        reader.error((*at, "alignment"), f"{file.alignment} bit are no whole bytes", hint)
     for i, dim in enumerate(served):
         if dims:
             _expect(reader, (*at, "served_dimensions", i), dim, list(dims), "array dimension")

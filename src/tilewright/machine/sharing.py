@@ -8,7 +8,7 @@ from tilewright.errors import Problem
 from tilewright.machine.files import MemoryFile, OldMemoryFile
 from tilewright.machine.model import Sharing
 
-_TERM = re.compile(r"(?:(\d{1,2})\*)?(D\d{1,2})")
+_TERM = re.compile(r"(?:([0-9]{1,2})\*)?(D[0-9]{1,2})")
 
 
 def parse_sharing(

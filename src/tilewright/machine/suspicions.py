@@ -34,13 +34,14 @@ def _memory_warnings(
     if idle and len(idle) < len(memory.ports):
         text = f"{', '.join(idle)}: declared and never used"
         yield _warning(reading, (*place, "ports"), text, "give it an operand, or remove it")
-    for port in memory.ports:
-        if port.bits_per_cycle > memory.size_bits:
-            text = (
-                f"port {port.name} moves {port.bits_per_cycle} bits a cycle, "
-                f"more than the {memory.size_bits} bits that the memory has"
-            )
-            yield _warning(reading, place, text, "check size (in bits) and bandwidth")
+    wide = [port for port in memory.ports if port.bits_per_cycle > memory.size_bits]
+    if wide:
+        text = (
+            f"a port ({', '.join(port.name for port in wide)}) moves "
+            f"{max(port.bits_per_cycle for port in wide)} bits a cycle, "
+            f"more than the {memory.size_bits} bits that the memory has"
+        )
+        yield _warning(reading, place, text, "check size (in bits) and bandwidth")
     if memory.latency_cycles > 1:
         text = f"latency of {memory.latency_cycles} cycles is never used by ZigZag's model"
         hint = "a machine's `dma` entry has a `setup` time that is used"
@@ -54,8 +55,8 @@ def _memory_warnings(
 
 
 def _readable(memories: Iterable[Memory]) -> list[Memory]:
-    """Memories with a read port: of others the energy of a bit is not known."""
-    return [m for m in memories if any(port.kind != "write" for port in m.ports)]
+    """Memories with a read port and an energy: of others that of a bit is not known."""
+    return [m for m in memories if m.read_pj and any(port.kind != "write" for port in m.ports)]
 
 
 def _energy_per_bit(memory: Memory) -> float:

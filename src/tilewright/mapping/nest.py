@@ -12,20 +12,10 @@ from math import gcd, prod
 from tilewright.network.graph import Index, Network, Op, Operand
 from tilewright.network.kinds import is_mac
 
-ARRAY_KINDS = frozenset(
-    [
-        "conv",
-        "conv_transpose",
-        "matmul",
-        "max_pool",
-        "average_pool",
-        "add",
-        "sub",
-        "mul",
-        "max",
-        "min",
-    ]
-)
+_ARRAY_KINDS = """
+conv conv_transpose matmul max_pool average_pool add sub mul max min
+"""
+ARRAY_KINDS = frozenset(_ARRAY_KINDS.split())
 """Kinds that the array can run; all others are the vector unit's or mere moves."""
 
 
@@ -83,10 +73,10 @@ class LoopNest:
         return self.relations if any(axis in targets for axis in operand.axes) else ()
 
     def relevant(self, operand: NestOperand) -> tuple[str, ...]:
-        """Loops that walk through the operand alone on their axis."""
+        """Loops that walk through the operand alone on their axis, in the order of its axes."""
         related = self._related if self.relations_of(operand) else ()
         return tuple(
-            d for d, size in self.dims if d in operand.axes and d not in related and size != 1
+            axis for axis in operand.axes if axis not in related and self.sizes.get(axis, 1) != 1
         )
 
     def irrelevant(self, operand: NestOperand) -> tuple[str, ...]:

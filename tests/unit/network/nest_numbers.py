@@ -6,11 +6,9 @@ from typing import Any
 import numpy as np
 
 from tilewright.network.graph import Index, Network, Op, Operand
+from tilewright.network.kinds import KIND_CLASSES
 
-_MOVES = (
-    "slice concat transpose expand tile pad reverse depth_to_space space_to_depth "
-    "space_to_batch batch_to_space resize"
-).split()
+_MOVES = {kind for kind, group in KIND_CLASSES.items() if group == "move"} | {"resize"}
 _ELEMENT: Mapping[str, Callable[..., Any]] = {
     "add": np.add,
     "sub": np.subtract,

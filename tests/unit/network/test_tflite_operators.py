@@ -6,10 +6,11 @@ from typing import Any
 
 import numpy as np
 import pytest
-
 from tests.unit.network.nest_numbers import run_nests
-from tests.unit.network.tflite_cases import CASES, Case
-from tests.unit.network.tflite_models import ModelSpec, model_bytes
+from tests.unit.network.tflite_case import Case
+from tests.unit.network.tflite_cases import CASES
+from tests.unit.network.tflite_models import ModelSpec, TensorSpec, constant, model_bytes, single
+
 from tilewright.errors import InputError
 from tilewright.network.counts import macs, weight_bytes
 from tilewright.network.tflite_reader import read_tflite
@@ -121,8 +122,6 @@ def test_dims_of_images_are_named_with_the_channels_last(tmp_path: Path) -> None
 
 
 def test_top_k_makes_values_and_positions(tmp_path: Path) -> None:
-    from tests.unit.network.tflite_models import TensorSpec, constant, single
-
     model = single(
         "TOPK_V2",
         {"x": TensorSpec(shape=(2, 9)), "k": constant(3)},

@@ -102,34 +102,32 @@ def _transposed_windows(call: Call, sizes: Shape, kernel: Shape) -> tuple[Window
     extra = per_axis(call, "output_padding", rank, 0)
     begins, ends = explicit_pads(call, rank)
     mode = auto_pad(call)
-    wanted = _wanted_sizes(call, sizes, strides, mode)
+    stated = _stated_sizes(call, rank)
     windows = []
     for i in range(rank):
         window = Window(kernel=kernel[i], stride=strides[i], dilation=dilations[i])
-        if wanted is not None:
-            cut = (sizes[i] - 1) * strides[i] + window.reach + extra[i] - wanted[i]
-            small = cut // 2
-            begin = small if mode == "SAME_UPPER" else cut - small
-            end = cut - begin
+        uncut = (sizes[i] - 1) * strides[i] + window.reach + extra[i]
+        if stated is not None or mode.startswith("SAME"):
+            # "Same" never adds: with a kernel smaller than the stride the result stays shorter.
+            wanted = min(uncut, sizes[i] * strides[i]) if stated is None else stated[i]
+            small = (uncut - wanted) // 2
+            begin = small if mode == "SAME_UPPER" else uncut - wanted - small
+            end = uncut - wanted - begin
         else:
             begin, end = (begins[i], ends[i]) if mode == "NOTSET" else (0, 0)
         windows.append(replace(window, pad_begin=begin, pad_end=end - extra[i]))
     return tuple(windows)
 
 
-def _wanted_sizes(
-    call: Call, sizes: Shape, strides: Sequence[int], mode: str
-) -> tuple[int, ...] | None:
-    """Spatial sizes of the result where the node asks for them; None where pads decide."""
-    wanted = call.integers("output_shape")
-    if wanted:
-        if len(wanted) < len(sizes):
-            raise ValueError(f"attribute 'output_shape' {wanted} is shorter than {sizes}")
-        # Some exporters write batch and channels too; the spatial sizes come last.
-        return wanted[-len(sizes) :]
-    if mode.startswith("SAME"):
-        return tuple(size * stride for size, stride in zip(sizes, strides, strict=True))
-    return None
+def _stated_sizes(call: Call, rank: int) -> tuple[int, ...] | None:
+    """Spatial sizes of the result where the node asks for them."""
+    stated = call.integers("output_shape")
+    if not stated:
+        return None
+    if len(stated) < rank:
+        raise ValueError(f"attribute 'output_shape' is {stated} for {rank} spatial axes")
+    # Some exporters write batch and channels too; the spatial sizes come last.
+    return stated[-rank:]
 
 
 def _kernel(call: Call, data: Shape, weights: Shape) -> Shape:

@@ -103,6 +103,9 @@ def _pool(call: Call) -> tuple[Nest, dict[str, AttributeValue]]:
 
 def _pool_over_everything(data: Shape) -> tuple[Nest, dict[str, AttributeValue]]:
     if not 2 <= len(data) <= 2 + len(SPATIAL):
-        raise ValueError(f"shape {data} has not up to {len(SPATIAL)} spatial axes")
+        raise ValueError(
+            f"an input of shape {data}; batch, channels and up to {len(SPATIAL)} spatial axes are "
+            "needed"
+        )
     windows = tuple(Window(kernel=size) for size in data[2:])
     return pool(data, windows), window_attributes(windows)

@@ -14,7 +14,10 @@ _AUTO_PADS = ("NOTSET", "SAME_UPPER", "SAME_LOWER", "VALID")
 def spatial_axes(data: Shape) -> Shape:
     """The axes behind batch and channels, of which there must be one to six."""
     if not 3 <= len(data) <= 2 + len(SPATIAL):
-        raise ValueError(f"shape {data} has not one to {len(SPATIAL)} spatial axes")
+        raise ValueError(
+            f"an input of shape {data}; batch, channels and one to {len(SPATIAL)} spatial axes "
+            "are needed"
+        )
     return data[2:]
 
 

@@ -27,11 +27,11 @@ class Unsupported:
         """One problem for each operator, in the order in which they were met."""
         for (domain, op_type), names in self.nodes.items():
             shown = ", ".join(map(repr, names[:_SHOWN])) + (", …" if len(names) > _SHOWN else "")
-            nodes = "node" if len(names) == 1 else "nodes"
+            users = "1 node uses" if len(names) == 1 else f"{len(names)} nodes use"
             yield Problem(
                 file=str(path),
                 message=f"operator {op_type!r} of domain {domain or 'ai.onnx'!r} is not "
-                f"supported; {len(names)} {nodes} use it: {shown}",
+                f"supported; {users} it: {shown}",
                 hint=self._needed(domain, op_type),
             )
 

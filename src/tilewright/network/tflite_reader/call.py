@@ -30,6 +30,22 @@ _FORMATS = {
 _ACTIVATIONS = {1: "relu", 2: "relu_n1_to_1", 3: "relu6", 4: "tanh", 5: "sign_bit"}
 
 
+class HintedError(ValueError):
+    """An operator makes no sense; `hint` says what would help."""
+
+    def __init__(self, message: str, hint: str) -> None:
+        super().__init__(message)
+        self.hint = hint
+
+
+def not_known(what: str) -> HintedError:
+    """The error for something that decides a shape and is computed while the network runs."""
+    return HintedError(
+        f"{what} is not known before the network runs",
+        "convert the network with fixed shapes, so that none is computed while it runs",
+    )
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Value:
     """A tensor as an operator reads it."""
@@ -165,7 +181,7 @@ def integers(call: Call, position: int, what: str) -> tuple[int, ...]:
     value = call.tensor(position)
     numbers = known_integers(value)
     if numbers is None:
-        raise ValueError(f"{what} (tensor {value.name!r}) is not known before the network runs")
+        raise not_known(f"{what} (tensor {value.name!r})")
     return numbers
 
 
@@ -181,7 +197,7 @@ def recorded_shape(call: Call) -> Shape:
     """The result's shape as the file records it, for operators whose parameters are computed."""
     shape = call.results[0].recorded
     if shape is None or -1 in shape:
-        raise ValueError("the shape of its result is not known before the network runs")
+        raise not_known("the shape of its result")
     return shape
 
 

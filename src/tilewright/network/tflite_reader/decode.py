@@ -8,16 +8,21 @@ from mmap import mmap
 from typing import Any
 
 from tilewright.network.tflite_reader.options import OPTIONS_TABLES, VECTOR_FIELDS, OptionsTable
-from tilewright.network.tflite_reader.raw import OptionValue, RawModel, RawOperator, RawTensor
+from tilewright.network.tflite_reader.raw import (
+    MAX_RANK,
+    OptionValue,
+    RawModel,
+    RawOperator,
+    RawTensor,
+)
 
 IDENTIFIER = b"TFL3"
 SCHEMA_VERSION = 3
 
-# The largest published networks stay below a tenth of each; beyond, a file is broken, not big.
+# Networks of billions of weights stay far below each; beyond, a file is broken, not big.
 MAX_TENSORS = 60_000
-MAX_OPERATORS = 20_000
-MAX_OPERANDS = 120_000
-MAX_RANK = 16
+MAX_OPERATORS = 15_000
+MAX_OPERANDS = 60_000
 MAX_NAME_BYTES = 32 * 2**20
 
 # What flatbuffers' accessors raise where offsets or lengths point nowhere.
@@ -70,6 +75,9 @@ def _model(content: bytes | mmap) -> RawModel:
         raise FormatError(f"schema version {model.Version()}; only {SCHEMA_VERSION} is known")
     if model.SubgraphsLength() == 0:
         raise FormatError("it has no subgraph")
+    if model.BuffersLength():
+        # No tensor needs the empty buffer, but it tends to lie last: it shows a missing end.
+        model.Buffers(0).DataLength()
     graph = model.Subgraphs(0)
     budget = _Budget()
     return RawModel(

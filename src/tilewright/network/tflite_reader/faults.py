@@ -19,10 +19,14 @@ _RECURRENT = (
 )
 _STATE = ("VAR_HANDLE", "READ_VARIABLE", "ASSIGN_VARIABLE")
 
+DAMAGED = "the file may be damaged or edited by hand; convert the network again"
+RESIZED = "the file may be made for the sizes it records; read it without giving dims"
+STATE = "make the state an input and an output of the network"
+
 _REASONS = {
-    **dict.fromkeys(_CONTROL_FLOW, "runs other subgraphs, and how often is not known beforehand"),
-    **dict.fromkeys(_RECURRENT, "is a recurrent layer in one operator"),
-    **dict.fromkeys(_STATE, "keeps a state from one run to the next"),
+    **dict.fromkeys(_CONTROL_FLOW, "it runs other subgraphs, how often is not known beforehand"),
+    **dict.fromkeys(_RECURRENT, "it is a whole recurrent layer in one operator"),
+    **dict.fromkeys(_STATE, "it keeps a state from one run to the next"),
 }
 _HINTS = {
     **dict.fromkeys(
@@ -33,21 +37,21 @@ _HINTS = {
         "convert the layer unrolled (in Keras `unroll=True`): it then consists of FULLY_CONNECTED "
         "and elementwise operators",
     ),
-    **dict.fromkeys(_STATE, "make the state an input and an output of the network"),
+    **dict.fromkeys(_STATE, STATE),
 }
 
 
 def unsupported(file: str, name: str, positions: Sequence[int], reads: Sequence[str]) -> Problem:
     """One problem for all operators `name`; `reads` are tensors the network could end at."""
     is_custom = name.startswith("CUSTOM")
-    reason = "is custom code, of which the file says only the name" if is_custom else "is not known"
+    reason = "only its name is in the file" if is_custom else "there is no loop nest for it"
     cut = "end the network before it"
     cut += f", at {listed([repr(tensor) for tensor in reads], 4)}" if reads else ""
-    other = "it would have to be written with built-in operators" if is_custom else ""
+    cut += ", or write it with built-in operators" if is_custom else ", or write it with others"
     return Problem(
         file=file,
-        message=f"{_where(name, positions)}: {_REASONS.get(name, reason)}; cannot be read",
-        hint=_HINTS.get(name, f"{cut}; {other}" if other else cut),
+        message=f"{_where(name, positions)}: cannot be read: {_REASONS.get(name, reason)}",
+        hint=_HINTS.get(name, cut),
     )
 
 
@@ -56,7 +60,7 @@ def misfit(file: str, where: str, tensor: str, computed: object, recorded: objec
     return Problem(
         file=file,
         message=f"{where}: makes {tensor!r} of shape {computed}, but the file records {recorded}",
-        hint="the file may be damaged or edited by hand; convert the network again",
+        hint=DAMAGED,
     )
 
 
@@ -77,7 +81,7 @@ def first_problems(file: str, problems: Mapping[int, Sequence[Problem]]) -> list
     rest = len(ordered) - MAX_PROBLEMS
     if rest <= 0:
         return ordered
-    message = f"{rest:,} more problems of this kind are left out"
+    message = f"{rest:,} more problems are left out"
     return [*ordered[:MAX_PROBLEMS], Problem(file=file, message=message)]
 
 

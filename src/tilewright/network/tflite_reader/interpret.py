@@ -9,7 +9,7 @@ from tilewright.errors import InputError, Problem
 from tilewright.network.build import NetworkBuilder
 from tilewright.network.graph import AttributeValue, Network
 from tilewright.network.tflite_reader import faults, tensors
-from tilewright.network.tflite_reader.call import Call, Step, Value
+from tilewright.network.tflite_reader.call import Call, HintedError, Result, Step, Value
 from tilewright.network.tflite_reader.folding import (
     Known,
     folded,
@@ -46,7 +46,7 @@ class _State:
     unsupported: dict[str, list[int]] = field(default_factory=dict)
     points_left: int = _MAX_POINTS_IN_ALL
 
-    def complain(self, position: int, message: str, hint: str = "") -> None:
+    def complain(self, position: int, message: str, hint: str) -> None:
         self.add(position, Problem(file=self.file, message=message, hint=hint))
 
     def add(self, position: int, problem: Problem) -> None:
@@ -87,15 +87,15 @@ def _read_inputs(state: _State, dims: Mapping[str, int]) -> None:
     for index in dict.fromkeys(state.model.inputs):
         if not 0 <= index < len(state.names):
             count = len(state.names)
-            state.complain(_BEFORE_ALL, f"input: there is no tensor {index} among {count}")
+            message = f"input: there is no tensor {index} among {count}"
+            state.complain(_BEFORE_ALL, message, faults.DAMAGED)
             continue
         tensor, name = state.model.tensors[index], state.names[index]
         known.extend(f"{name}.{axis}" for axis in range(len(tensor.shape)))
         try:
             value = tensors.sized(tensor, name, dims)
         except ValueError as error:
-            hint = f"give it a size as a dim such as {name + '.0'!r}"
-            state.complain(_BEFORE_ALL, str(error), hint)
+            state.complain(_BEFORE_ALL, str(error), _hint(state, error))
             value = tensors.stand_in(tensor, name)
         state.values[index] = value
         state.is_resized |= value.shape != tensor.shape
@@ -115,48 +115,55 @@ def _read_operator(state: _State, position: int) -> None:
             if not any(value is not None and value.is_guess for value in call.inputs):
                 _convert(state, position, operator, call)
         except ValueError as error:
-            state.complain(position, f"{state.where(position)}: {error}")
+            state.complain(position, f"{state.where(position)}: {error}", _hint(state, error))
     for output in operator.outputs:
         if 0 <= output < len(state.names) and output not in state.values:
             tensor, name = state.model.tensors[output], state.names[output]
             state.values[output] = tensors.stand_in(tensor, name)
 
 
+def _hint(state: _State, error: ValueError) -> str:
+    default = faults.RESIZED if state.is_resized else faults.DAMAGED
+    return error.hint if isinstance(error, HintedError) else default
+
+
 def _call(state: _State, position: int, operator: RawOperator) -> Call:
-    """The operator with its inputs; ValueError with all that is wrong with them."""
-    wrong = [operator.fault] if operator.fault else []
+    """The operator with its inputs; HintedError with all that is wrong with them."""
+    wrong = [ValueError(operator.fault)] if operator.fault else []
     inputs: list[Value | None] = []
     for index in operator.inputs:
         try:
             inputs.append(None if index == -1 else _value(state, index))
         except ValueError as error:
-            wrong.append(str(error))
-    results = []
+            wrong.append(error)
+    results: list[Result] = []
     for index in operator.outputs:
-        if not 0 <= index < len(state.names):
-            wrong.append(f"makes tensor {index}, but there are {len(state.names)}")
-            continue
-        name = state.names[index]
-        if index in state.values or state.makers[index] != position:
-            wrong.append(f"makes tensor {name!r}, which is there already")
-            continue
         try:
-            tensor = state.model.tensors[index]
-            results.append(tensors.result(tensor, name, is_recorded=not state.is_resized))
+            results.append(_result(state, position, index))
         except ValueError as error:
-            wrong.append(str(error))
+            wrong.append(error)
     if len(set(operator.outputs)) != len(operator.outputs):
-        wrong.append("makes a tensor twice")
+        wrong.append(ValueError("makes a tensor twice"))
     if not operator.outputs:
-        wrong.append("makes nothing")
+        wrong.append(ValueError("makes nothing"))
     if wrong:
-        raise ValueError("; ".join(dict.fromkeys(wrong)))
+        messages = dict.fromkeys(str(error) for error in wrong)
+        raise HintedError("; ".join(messages), _hint(state, wrong[0]))
     return Call(
         operator=operator.name,
         inputs=tuple(inputs),
         results=tuple(results),
         options=operator.options,
     )
+
+
+def _result(state: _State, position: int, index: int) -> Result:
+    if not 0 <= index < len(state.names):
+        raise ValueError(f"makes tensor {index}, but there are {len(state.names)}")
+    name = state.names[index]
+    if index in state.values or state.makers[index] != position:
+        raise ValueError(f"makes tensor {name!r}, which is there already")
+    return tensors.result(state.model.tensors[index], name, is_recorded=not state.is_resized)
 
 
 def _value(state: _State, index: int) -> Value:
@@ -166,12 +173,13 @@ def _value(state: _State, index: int) -> Value:
     if index in state.values:
         return state.values[index]
     tensor, name = state.model.tensors[index], state.names[index]
-    state.values[index] = tensors.stand_in(tensor, name)
     if index in state.makers:
         raise ValueError(f"reads {name!r} before operator {state.makers[index]} makes it")
+    state.values[index] = tensors.stand_in(tensor, name)
+    if tensor.is_variable:
+        raise HintedError(f"reads {name!r}, which is kept from one run to the next", faults.STATE)
     if not len(tensor.data) and 0 not in tensor.shape:
-        kept = "is kept from one run to the next" if tensor.is_variable else "holds no data"
-        raise ValueError(f"reads {name!r}, which no operator makes and which {kept}")
+        raise ValueError(f"reads {name!r}, which no operator makes and which holds no data")
     state.values[index] = tensors.constant(tensor, name)
     return state.values[index]
 
@@ -233,8 +241,7 @@ def _add_step(
     state: _State, position: int, call: Call, step: Step, indices: Mapping[str, int]
 ) -> None:
     shape = step.nest.shape
-    if 0 in shape:
-        raise ValueError(f"makes {step.results[0].name!r} of shape {shape}: there is nothing in it")
+    tensors.require_possible(step.results[0].name, shape)
     for result in step.results:
         if result.name in indices:
             _check_shape(state, position, call, result.name, shape)
@@ -286,13 +293,15 @@ def _outputs(state: _State) -> list[str]:
     names = []
     for index in dict.fromkeys(state.model.outputs):
         if not 0 <= index < len(state.names):
-            state.complain(end, f"output: there is no tensor {index} among {len(state.names)}")
+            message = f"output: there is no tensor {index} among {len(state.names)}"
+            state.complain(end, message, faults.DAMAGED)
         elif index in state.makers:
             names.append(state.names[index])
         else:
             _LOGGER.warning("%s: no operator makes output %r", state.file, state.names[index])
     if not names and not state.problems:
-        state.complain(end, "no operator makes an output: there is nothing to run")
+        message = "no operator makes an output: there is nothing to run"
+        state.complain(end, message, faults.DAMAGED)
     return names
 
 

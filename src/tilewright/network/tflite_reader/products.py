@@ -7,7 +7,15 @@ from math import prod
 from tilewright.network import moves
 from tilewright.network.graph import AttributeValue, Index
 from tilewright.network.nests import Nest, Shape, matmul
-from tilewright.network.tflite_reader.call import Call, Result, Step, Value, known_integers, made
+from tilewright.network.tflite_reader.call import (
+    Call,
+    Result,
+    Step,
+    Value,
+    known_integers,
+    made,
+    not_known,
+)
 from tilewright.network.windows import (
     TFLITE_CONV,
     TFLITE_CONV_TRANSPOSE,
@@ -80,7 +88,7 @@ def _transposed(
     data, weights = call.tensor(2), call.tensor(1)
     wanted = known_integers(call.tensor(0)) or call.results[0].recorded
     if wanted is None or -1 in wanted:
-        raise ValueError("the shape of its result is not known before the network runs")
+        raise not_known("the shape of its result")
     if len(wanted) != len(data.shape) or wanted[0] != data.shape[0] or wanted[-1] != channels:
         raise ValueError(f"a result of shape {wanted} from {data.shape} and {weights.shape}")
     axes = "dhw"[-len(kernel) :]

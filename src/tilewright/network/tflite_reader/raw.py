@@ -2,6 +2,9 @@
 
 from dataclasses import dataclass
 
+MAX_RANK = 16
+"""TFLite itself stops at 8 axes."""
+
 OptionValue = int | float | bool | tuple[int, ...]
 
 

@@ -22,6 +22,7 @@ from tilewright.network.tflite_reader.call import (
     integer,
     integers,
     known_integers,
+    not_known,
 )
 from tilewright.network.tflite_reader.slices import computed_move
 
@@ -31,7 +32,7 @@ def reshape(call: Call, kind: str) -> tuple[Step, ...]:
     data = call.tensor(0)
     wanted = _wanted_shape(call)
     if wanted is None:
-        raise ValueError("the shape of its result is not known before the network runs")
+        raise not_known("the shape of its result")
     shape = reshaped(data.elements, wanted, data.shape, zero_copies=False)
     return _reshape_step(call, kind, data, shape)
 

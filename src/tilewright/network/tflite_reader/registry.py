@@ -11,7 +11,7 @@ from tilewright.network.tflite_reader import (
     rearrange,
     slices,
 )
-from tilewright.network.tflite_reader.call import Call, Step
+from tilewright.network.tflite_reader.call import Call, Step, not_known
 
 WORKED_OUT = "constant"
 """Instead of a kind: the reader works the result out and no op is left."""
@@ -34,7 +34,7 @@ def supported_ops() -> Mapping[str, str]:
 
 
 def _unknown(call: Call, kind: str) -> tuple[Step, ...]:
-    raise ValueError(f"its result ({kind}) is not known before the network runs")
+    raise not_known(f"its result, a {kind},")
 
 
 _TWO_INPUTS = {

@@ -4,8 +4,8 @@ from collections.abc import Mapping, Sequence
 
 from tilewright.network.graph import MAX_SIZE
 from tilewright.network.nests import Shape
-from tilewright.network.tflite_reader.call import Result, Value
-from tilewright.network.tflite_reader.raw import ELEMENT_TYPES, ElementType, RawTensor
+from tilewright.network.tflite_reader.call import HintedError, Result, Value
+from tilewright.network.tflite_reader.raw import ELEMENT_TYPES, MAX_RANK, ElementType, RawTensor
 from tilewright.units import packed_bytes
 
 
@@ -33,7 +33,10 @@ def element_type(tensor: RawTensor, name: str) -> ElementType:
     element = ELEMENT_TYPES.get(tensor.type_number)
     if element is None:
         what = "text" if tensor.type_number == 5 else f"elements of type {tensor.type_number}"
-        raise ValueError(f"tensor {name!r} holds {what}, which no accelerator computes with")
+        raise HintedError(
+            f"tensor {name!r} holds {what}, which no accelerator computes with",
+            "leave the part of the network that works on it to the host",
+        )
     return element
 
 
@@ -86,8 +89,21 @@ def sized(tensor: RawTensor, name: str, dims: Mapping[str, int]) -> Value:
     shape = tuple(dims.get(f"{name}.{axis}", size) for axis, size in enumerate(tensor.shape))
     for axis, size in enumerate(shape):
         if not 0 < size <= MAX_SIZE:
-            raise ValueError(f"input {name!r}: axis {axis} has size {size}")
+            raise HintedError(
+                f"input {name!r}: axis {axis} has size {size}",
+                f"give it a size as dim '{name}.{axis}'",
+            )
     return Value(name=name, shape=shape, dtype=element.name, bits=element.bits)
+
+
+def require_possible(name: str, shape: Shape) -> None:
+    """Raise ValueError for the shape of a result that is empty or beyond all measure."""
+    if 0 in shape:
+        raise ValueError(f"makes {name!r} of shape {shape}, in which there is nothing")
+    if len(shape) > MAX_RANK:
+        raise ValueError(f"makes {name!r} with {len(shape)} axes, more than {MAX_RANK}")
+    if any(size > MAX_SIZE for size in shape):
+        raise ValueError(f"makes {name!r} with an axis of more than {MAX_SIZE:,} elements")
 
 
 def agrees(computed: Shape, recorded: Shape | None) -> bool:

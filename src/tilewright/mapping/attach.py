@@ -1,0 +1,110 @@
+"""A spatial unrolling attached to memory levels: what is unrolled below which memory.
+
+Arch level 0 of an operand is what its lowest memory feeds at once; level l + 1 holds the loops over
+which memory l is replicated. An unrolling that does not divide its loop is *fractional*: K = 1000
+over 32 units runs 32 times with 31.25 units busy on average. Energy and capacity follow the
+fractional factors, transfers and time the whole ones.
+"""
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from tilewright.mapping.hierarchy import Hierarchy
+from tilewright.mapping.nest import LoopNest
+
+Unrolling = tuple[tuple[str, tuple[tuple[str, int], ...]], ...]
+"""Per array dim, the loops that run along it, with their factors."""
+Levels = tuple[tuple[tuple[str, float], ...], ...]
+"""Unrolled loops per arch level."""
+
+
+@dataclass(frozen=True)
+class Spatial:
+    """An unrolling with its factors per operand and arch level, and the loops left to time."""
+
+    unrolling: Unrolling
+    fractional: Mapping[str, Levels]
+    whole: Mapping[str, Levels]
+    temporal: tuple[tuple[str, int], ...]
+    drain_cycles: int
+
+
+def attach(nest: LoopNest, hierarchy: Hierarchy, unrolling: Unrolling) -> Spatial:
+    """Spread an unrolling over the levels of every operand."""
+    factors = _fractional_factors(nest, hierarchy, unrolling)
+    whole = {place: float(int(factor)) for place, factor in factors.items()}
+    letters = [operand.letter for operand in nest.operands]
+    fractional = {letter: _levels(letter, hierarchy, factors) for letter in letters}
+    first_input = nest.operands[min(1, len(nest.operands) - 1)].letter
+    return Spatial(
+        unrolling=unrolling,
+        fractional=fractional,
+        whole={letter: _levels(letter, hierarchy, whole) for letter in letters},
+        temporal=_temporal_loops(nest, fractional[first_input]),
+        drain_cycles=sum(
+            max(math.ceil(math.prod(f for _, f in pairs)) - 1, 0)
+            for dim, pairs in unrolling
+            if dim in hierarchy.array.systolic_dims
+        ),
+    )
+
+
+def _fractional_factors(
+    nest: LoopNest, hierarchy: Hierarchy, unrolling: Unrolling
+) -> dict[tuple[str, str], float]:
+    """The factor of every (array dim, loop); one array dim of each loop takes up the remainder."""
+    widths = hierarchy.array.sizes
+    clamped = {
+        (dim, loop): min(factor, widths[dim]) for dim, pairs in unrolling for loop, factor in pairs
+    }
+    done: dict[str, float] = {}
+    result: dict[tuple[str, str], float] = {}
+    for (dim, loop), factor in clamped.items():
+        rivals = [(f, d) for (d, other), f in clamped.items() if other == loop]
+        largest = max(f for f, _ in rivals)
+        earlier = done.get(loop, 1.0)
+        exact: float = factor
+        if next(d for f, d in rivals if f == largest) == dim:
+            size = nest.sizes[loop]
+            exact = size / math.ceil(size / (factor * earlier)) / earlier
+        result[(dim, loop)] = exact
+        done[loop] = earlier * exact
+    return result
+
+
+def _levels(letter: str, hierarchy: Hierarchy, factors: Mapping[tuple[str, str], float]) -> Levels:
+    left = list(dict.fromkeys(dim for dim, _ in factors))
+    levels = []
+    for index in hierarchy.chains[letter]:
+        memory, _ = hierarchy.levels[index]
+        here = [dim for dim in left if dim in memory.served_dims]
+        left = [dim for dim in left if dim not in here]
+        levels.append(_merged(here, factors))
+    levels.append(_merged(left, factors))
+    return tuple(levels)
+
+
+def _merged(
+    dims: list[str], factors: Mapping[tuple[str, str], float]
+) -> tuple[tuple[str, float], ...]:
+    """Loops over some array dims; a loop on several of them has the product."""
+    loops: dict[str, float] = {}
+    for (dim, loop), factor in factors.items():
+        if dim in dims:
+            loops[loop] = loops.get(loop, 1.0) * factor
+    return tuple(loops.items())
+
+
+def _temporal_loops(nest: LoopNest, levels: Levels) -> tuple[tuple[str, int], ...]:
+    """Loops left after unrolling.
+
+    The quotient of two floats can lie just above a whole number and then adds a pass; that is how
+    ZigZag counts, and `whole_passes` of the options of a search corrects it.
+    """
+    sizes = dict(nest.dims)
+    for level in levels:
+        for loop, factor in level:
+            if sizes[loop] > 1:
+                sizes[loop] = math.ceil(sizes[loop] / factor)
+    return tuple((loop, size) for loop, size in sizes.items() if size > 1)

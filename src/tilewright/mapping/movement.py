@@ -1,0 +1,311 @@
+"""What moves over every link between an operand's levels: how much, how wide, how often.
+
+A link is one operand at one of its levels in one direction. Amounts are per period and per instance
+of the memory; a period is the time for which the data of the level below stays put.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from math import prod
+
+import numpy as np
+
+from tilewright.machine.model import Direction, Memory, Port
+from tilewright.mapping.allocate import Allocation
+from tilewright.mapping.attach import Levels, Spatial
+from tilewright.mapping.batch import Bools, Floats, Ints, Orders, elements
+from tilewright.mapping.hierarchy import Hierarchy
+from tilewright.mapping.nest import LoopNest, NestOperand, Relation, window_elements
+
+
+@dataclass(frozen=True, eq=False)
+class Link:
+    """One operand at one level in one direction; `level` 0 is next to the array."""
+
+    letter: str
+    level: int
+    direction: Direction
+    memory: Memory
+    port: Port | None
+    instances: int
+    """Copies of the memory that are at work."""
+
+    @property
+    def is_below(self) -> bool:
+        """Whether it joins the memory with the level below it."""
+        return self.direction in ("tl", "fl")
+
+    @property
+    def is_read(self) -> bool:
+        """Whether the memory is read."""
+        return self.direction in ("tl", "th")
+
+
+@dataclass(frozen=True, eq=False)
+class Held:
+    """What one operand keeps at each of its levels, (levels, N)."""
+
+    elements: Floats
+    bits: Floats
+    """Bits per element."""
+    top_relevant: Floats
+    """Iterations of the relevant loops at the outer end of the level."""
+
+
+@dataclass(frozen=True, eq=False)
+class Movement:
+    """All links with their transfers; arrays are (links, N)."""
+
+    links: tuple[Link, ...]
+    exists: Bools
+    amount: Floats
+    """Elements a period by fractional unrolling; `whole_amount` by whole factors."""
+    bits: Floats
+    whole_amount: Floats
+    whole_bits: Floats
+    period: Floats
+    periods: Floats
+    window: Floats
+    """Cycles of a period in which data may be replaced if there is no second buffer."""
+    average: Floats
+    """Whole bits a cycle over a period."""
+    held: Mapping[str, Held]
+    whole_held: Mapping[str, Held]
+    iterations: Floats
+    """All temporal iterations, (N,)."""
+
+
+def movement(
+    nest: LoopNest, hierarchy: Hierarchy, spatial: Spatial, orders: Orders, allocation: Allocation
+) -> Movement:
+    """Everything that has to move when the orders run with the given allocation."""
+    columns: list[_Columns] = []
+    links: list[Link] = []
+    held: dict[str, Held] = {}
+    whole_held: dict[str, Held] = {}
+    for operand in nest.operands:
+        letter = operand.letter
+        stay = _Stay.of(nest, operand, orders, allocation.ends[letter])
+        fine = _contents(nest, operand, orders, stay, spatial.fractional[letter])
+        whole = (
+            fine
+            if spatial.fractional[letter] == spatial.whole[letter]
+            else _contents(nest, operand, orders, stay, spatial.whole[letter])
+        )
+        held[letter], whole_held[letter] = fine.held, whole.held
+        counts = unit_counts(spatial.fractional[letter])
+        for level in range(len(hierarchy.chains[letter])):
+            for direction in _directions(letter, level, len(hierarchy.chains[letter])):
+                links.append(
+                    Link(
+                        letter,
+                        level,
+                        direction,
+                        hierarchy.memory(letter, level),
+                        hierarchy.port(letter, level, direction),
+                        counts[level + 1],
+                    )
+                )
+                columns.append(_transfer(letter, level, direction, stay, (fine, whole)))
+    stacked = {key: np.array([column[key] for column in columns]) for key in columns[0]}
+    return Movement(
+        links=tuple(links),
+        exists=stacked["exists"].astype(np.bool_),
+        amount=stacked["amount"],
+        bits=stacked["bits"],
+        whole_amount=stacked["whole_amount"],
+        whole_bits=stacked["whole_bits"],
+        period=stacked["period"],
+        periods=stacked["periods"],
+        window=stacked["window"],
+        average=stacked["average"],
+        held=held,
+        whole_held=whole_held,
+        iterations=orders.iterations[-1],
+    )
+
+
+_Columns = dict[str, Floats]
+
+
+@dataclass(frozen=True, eq=False)
+class _Stay:
+    """How long an operand's data stays at each level, after merging what is stationary anyway.
+
+    A loop that an operand does not depend on costs nothing at the level below, so every level hands
+    such loops at its inner end down. Row m of the arrays is level m.
+    """
+
+    ends: Ints
+    cycles: Floats
+    """Iterations of the level and all below it."""
+    unchanged: Floats
+    """Iterations for which the array sees the same element."""
+    top_relevant: Floats
+    top_irrelevant: Floats
+    last_summed: Ints
+    """Place of the outermost loop that the operand does not depend on, or -1."""
+
+    @staticmethod
+    def of(nest: LoopNest, operand: NestOperand, orders: Orders, ends: Ints) -> "_Stay":
+        still = orders.is_one_of(nest.irrelevant(operand)) & (orders.sizes > 1)
+        walks = orders.is_one_of(nest.relevant(operand))
+        length, columns = orders.length, orders.columns
+        # next_change[p]: the first place from p on whose loop changes the operand.
+        next_change = np.empty((length + 1, orders.count), dtype=np.int64)
+        next_change[length] = length
+        irrelevant = orders.is_one_of(nest.irrelevant(operand))
+        for place in range(length - 1, -1, -1):
+            next_change[place] = np.where(irrelevant[place], next_change[place + 1], place)
+        merged = next_change[ends, columns]
+        begins = np.vstack([np.zeros((1, orders.count), dtype=np.int64), merged[:-1]])
+        cycles = orders.iterations[merged, columns]
+
+        def run(marks: Bools) -> Floats:
+            first = np.zeros((length + 1, orders.count), dtype=np.int64)
+            for place in range(length):
+                first[place + 1] = np.where(marks[place], first[place], place + 1)
+            inner = np.maximum(first[merged, columns], begins)
+            product: Floats = cycles / orders.iterations[inner, columns]
+            return product
+
+        backwards = length - 1 - np.argmax(still[::-1], axis=0)
+        return _Stay(
+            ends=merged,
+            cycles=cycles,
+            unchanged=orders.iterations[next_change[0], columns],
+            top_relevant=run(walks),
+            top_irrelevant=run(irrelevant),
+            last_summed=np.where(still.any(axis=0), backwards, -1),
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class _Contents:
+    """What lies at each arch level, and how wide; row l is arch level l, row 0 the array."""
+
+    elements: Floats
+    bits: Floats
+    partial: Bools
+    """Whether what crosses into arch level l + 1 from below is still to be added to."""
+    boosts: tuple[float, ...]
+    held: Held
+
+
+def _contents(
+    nest: LoopNest, operand: NestOperand, orders: Orders, stay: _Stay, levels: Levels
+) -> _Contents:
+    sizes = elements(nest, operand, orders, levels)
+    count = orders.count
+    rows = [np.ones(count)]
+    for level, ends in enumerate(stay.ends):
+        rows.append(np.rint(sizes[level][ends, orders.columns]))
+    partial = np.zeros((len(sizes) + 1, count), dtype=np.bool_)
+    bits = np.full((len(sizes) + 1, count), float(operand.bits))
+    if operand.letter == "O":
+        begins = [np.zeros(count, dtype=np.int64), *stay.ends[:-1]]
+        summed = nest.irrelevant(operand)
+        for level, begin in enumerate(begins):
+            above = any(f > 1 and d in summed for loops in levels[level + 1 :] for d, f in loops)
+            partial[level] = (stay.last_summed >= begin) | above
+            if nest.relations_of(operand):
+                partial[level] |= _overlaps(nest, operand, orders, (level, begin), levels)
+        bits = np.where(partial, float(operand.bits), float(nest.final_bits))
+    data = np.array(rows)
+    return _Contents(
+        elements=data,
+        bits=bits,
+        partial=partial,
+        boosts=boosts(nest, operand, levels),
+        held=Held(data[1:], bits[1:], stay.top_relevant),
+    )
+
+
+def _overlaps(
+    nest: LoopNest, operand: NestOperand, orders: Orders, place: tuple[int, Ints], levels: Levels
+) -> Bools:
+    """Whether loops from a place on return to elements of the result that were met before."""
+    level, begin = place
+    result = np.zeros(orders.count, dtype=np.bool_)
+    for relation in nest.relations_of(operand):
+        (a, _), (b, _) = relation.terms
+        below = {
+            d: prod(f for loops in levels[: level + 1] for n, f in loops if n == d) for d in (a, b)
+        }
+        for d in (a, b):
+            inner = orders.extents[d][begin, orders.columns] if d in orders.extents else 1.0
+            result |= inner * below[d] < nest.sizes[d] * (1 - 1e-9)
+    return result
+
+
+def boosts(nest: LoopNest, operand: NestOperand, levels: Levels) -> tuple[float, ...]:
+    """How many different elements the instances below each arch level ask for, per instance."""
+    shares = []
+    sizes: dict[str, float] = {}
+    relevant, relations = nest.relevant(operand), nest.relations_of(operand)
+    related = {d for r in relations for d, _ in r.terms}
+    before = _distinct(relations, sizes)
+    for loops in levels:
+        share = 1.0
+        for loop, factor in loops:
+            if loop in relevant:
+                share *= factor
+            if loop in related:
+                sizes[loop] = sizes.get(loop, 1.0) * factor
+        after = _distinct(relations, sizes)
+        shares.append(share * after / before)
+        before = after
+    return tuple(round(share) for share in shares[:-1])
+
+
+def _distinct(relations: Sequence[Relation], sizes: Mapping[str, float]) -> float:
+    result = 1.0
+    for relation in relations:
+        (a, _), (b, _) = relation.terms
+        result *= window_elements(relation, int(sizes.get(a, 1)), int(sizes.get(b, 1)))
+    return result
+
+
+def unit_counts(levels: Levels) -> tuple[int, ...]:
+    """Instances at work on every arch level: the units for level 0, then each memory's copies."""
+    return tuple(
+        round(round(prod(f for loops in levels[level:] for _, f in loops), 3))
+        for level in range(len(levels))
+    )
+
+
+def _directions(letter: str, level: int, levels: int) -> tuple[Direction, ...]:
+    """Directions in which data can move; nothing moves above an operand's top memory."""
+    if letter == "O":
+        return ("tl", "fl", "th", "fh") if level < levels - 1 else ("tl", "fl")
+    return ("tl", "fh") if level < levels - 1 else ("tl",)
+
+
+def _transfer(
+    letter: str, level: int, direction: Direction, stay: _Stay, both: tuple[_Contents, _Contents]
+) -> _Columns:
+    fine, whole = both
+    below = direction in ("tl", "fl")
+    arch = level if below else level + 1
+    count = stay.cycles.shape[1]
+    if arch == 0:
+        period = np.ones(count) if letter == "O" else stay.unchanged
+        top = np.ones(count)
+    else:
+        period, top = stay.cycles[arch - 1], stay.top_irrelevant[arch - 1]
+    returns = letter == "O" and direction in ("tl", "fh")
+    exists = fine.partial[arch] if returns else np.ones(count, dtype=np.bool_)
+    boost, whole_boost = (fine.boosts[level], whole.boosts[level]) if below else (1.0, 1.0)
+    whole_bits = whole.bits[arch]
+    average = np.trunc(whole.elements[arch] * whole_bits / period * whole_boost)
+    return {
+        "exists": exists.astype(np.float64),
+        "amount": fine.elements[arch] * boost,
+        "bits": fine.bits[arch],
+        "whole_amount": whole.elements[arch] * whole_boost,
+        "whole_bits": whole_bits,
+        "period": period,
+        "periods": np.where(exists, np.floor(stay.cycles[-1] / period), 0.0),
+        "window": np.trunc(period / top),
+        "average": average,
+    }

@@ -1,0 +1,245 @@
+"""How the loops of a nest may be unrolled over the dims of a core's array.
+
+The rules are ZigZag 3.9's: what the ports next to the array can feed limits each factor, a user's
+unrolling is cut down to what is legal, array dims that the user leaves out are filled in the best
+ways found, and what the lowest memories cannot hold shrinks the result.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from math import inf, prod
+
+from tilewright.machine.model import Memory, Sharing
+from tilewright.mapping.constraints import Constraint
+from tilewright.mapping.hierarchy import Hierarchy
+from tilewright.mapping.nest import LoopNest, NestOperand
+from tilewright.mapping.spatial_search import Pairs, best_fillings, fillings
+from tilewright.mapping.zigzag_order import zigzag_order
+
+Unrolling = tuple[tuple[str, Pairs], ...]
+"""Per dim of the array, in its order, the loops unrolled over it, each with its factor."""
+
+_Factors = dict[str, dict[str, int]]
+"""The same while it is being made: by array dim, then by loop."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UnrollOptions:
+    """`mixed` tries several loops on one array dim; `limit` candidates are kept."""
+
+    mixed: bool = False
+    limit: int = 3
+
+
+def unrollings(
+    nest: LoopNest, hierarchy: Hierarchy, constraint: Constraint | None, options: UnrollOptions
+) -> tuple[Unrolling, ...]:
+    """Candidates for the unrolling, the most promising first; there is always one.
+
+    An array dim that the constraint leaves out is filled with the loops that it hints at, or with
+    any loop where it gives no hint. With all array dims given there is exactly one candidate.
+    """
+    limits = factor_limits(nest, hierarchy)
+    given = _given(nest, hierarchy, constraint, limits)
+    open_dims = [dim for dim, _ in hierarchy.array.dims if dim not in given]
+    if not open_dims:
+        return (_limited(nest, hierarchy, given),)
+    hints = dict(constraint.hints) if constraint else {}
+    choices = []
+    for dim in open_dims:
+        loops = [loop for loop in hints.get(dim, ()) if loop in nest.sizes]
+        ordered = zigzag_order(hints[dim] if loops else nest.sizes, "loop")
+        size = hierarchy.array.sizes[dim]
+        choices.append(fillings(ordered, limits[dim], size, mixed=options.mixed))
+    chosen = best_fillings(nest.sizes, _loop_totals(given), choices, options.limit)
+    candidates = []
+    for filling in chosen:
+        filled = {dim: dict(pairs) for dim, pairs in zip(open_dims, filling, strict=True)}
+        candidates.append(_limited(nest, hierarchy, given | filled))
+    return tuple(dict.fromkeys(candidates))
+
+
+def factor_limits(nest: LoopNest, hierarchy: Hierarchy) -> Mapping[str, Mapping[str, int]]:
+    """Per array dim and loop the largest factor: loop size, array size, and elements per cycle.
+
+    The port of a lowest memory limits each loop that its operand is not broadcast along. A limit
+    of 0 says that the port needs several cycles for a single element.
+    """
+    limits = {
+        dim: {loop: min(size, units) for loop, size in nest.dims}
+        for dim, units in hierarchy.array.dims
+    }
+    for memory, operand in _lowest(nest, hierarchy):
+        elements = _elements_per_cycle(hierarchy, memory, operand)
+        if elements == inf:
+            continue
+        same = nest.irrelevant(operand)
+        for dim in memory.served_dims:
+            for loop, most in limits.get(dim, {}).items():
+                if elements < most and loop not in same:
+                    limits[dim][loop] = int(elements)
+    return limits
+
+
+def _lowest(nest: LoopNest, hierarchy: Hierarchy) -> Iterator[tuple[Memory, NestOperand]]:
+    """Memories with nothing below them, bottom-up, once for each operand of the nest they hold.
+
+    As in ZigZag, a memory above another one for any of its operands does not count, even if it is
+    the lowest memory of its other operands.
+    """
+    operands = {operand.letter: operand for operand in nest.operands}
+    below: list[str] = []
+    for memory, letters in hierarchy.levels:
+        if not any(letter in below for letter in letters):
+            for letter in letters:
+                if letter in operands:
+                    yield memory, operands[letter]
+        below += letters
+
+
+def _elements_per_cycle(hierarchy: Hierarchy, memory: Memory, operand: NestOperand) -> float:
+    """Elements that the operand's port moves between memory and array in a cycle."""
+    carrier = dict(hierarchy.links)[operand.letter]
+    port = memory.port(carrier, "fl" if operand.letter == "O" else "tl")
+    return port.bits_per_cycle // operand.bits if port is not None and operand.bits else inf
+
+
+def _given(
+    nest: LoopNest,
+    hierarchy: Hierarchy,
+    constraint: Constraint | None,
+    limits: Mapping[str, Mapping[str, int]],
+) -> _Factors:
+    """What the constraint unrolls, cut down to what is legal; dims in the constraint's order."""
+    units = hierarchy.array.sizes
+    given: _Factors = {
+        dim: {
+            loop: max(1, min(factor, limits[dim][loop]))
+            for loop, factor in pairs
+            if loop in nest.sizes
+        }
+        for dim, pairs in (constraint.spatial if constraint else ())
+        if dim in units
+    }
+    for dim, factors in given.items():
+        while prod(factors.values()) > units[dim]:
+            del factors[zigzag_order(factors, "loop")[0]]
+    for loop in _loop_totals(given):
+        while _loop_totals(given).get(loop, 1) > nest.sizes[loop]:
+            holders = [dim for dim in zigzag_order(given, "array_dim") if loop in given[dim]]
+            del given[zigzag_order(holders, "array_dim")[0]][loop]
+    return given
+
+
+def _loop_totals(factors: _Factors) -> dict[str, int]:
+    """Per loop the product of its factors over all array dims."""
+    totals: dict[str, int] = {}
+    for loops in factors.values():
+        for loop, factor in loops.items():
+            totals[loop] = totals.get(loop, 1) * factor
+    return totals
+
+
+def _limited(nest: LoopNest, hierarchy: Hierarchy, factors: _Factors) -> Unrolling:
+    """The unrolling after the lowest memories have cut it down to what they hold and feed."""
+    for memory, operand in _lowest(nest, hierarchy):
+        carrier = dict(hierarchy.links)[operand.letter]
+        sharing = next((s for s in memory.sharing if s.operand == carrier), None)
+        held = memory.size_bits / operand.bits if operand.bits else inf
+        places = _moving(nest, memory, operand, factors)
+        if sharing is None:
+            factors = _shrunk_to_capacity(factors, places, held)
+        else:
+            most = min(held, _elements_per_cycle(hierarchy, memory, operand))
+            factors = _shrunk_to_sharing(factors, places, sharing, most)
+    return tuple((dim, tuple(factors[dim].items())) for dim, _ in hierarchy.array.dims)
+
+
+def _moving(
+    nest: LoopNest, memory: Memory, operand: NestOperand, factors: _Factors
+) -> list[tuple[str, str]]:
+    """(array dim, loop) that give units under one memory instance elements of their own."""
+    same = nest.irrelevant(operand)
+    dims = [dim for dim in zigzag_order(memory.served_dims, "array_dim") if dim in factors]
+    loops = [loop for dim in dims for loop in factors[dim] if loop not in same]
+    ordered = zigzag_order(loops, "loop")
+    return [(dim, loop) for loop in ordered for dim in dims if loop in factors[dim]]
+
+
+def _shrunk_to_capacity(
+    factors: _Factors, places: Sequence[tuple[str, str]], held: float
+) -> _Factors:
+    """The factors, the largest shrunk until the memory holds an element for each unit.
+
+    As in ZigZag the new factors are looked up by the old ones: where several were equal, all get
+    the value of the last one, which may leave more units than the memory holds elements.
+    """
+    old = [factors[dim][loop] for dim, loop in places]
+    new = list(old)
+    while prod(new) > held and max(new) > 1:
+        new[new.index(max(new))] -= 1
+    by_old = dict(zip(old, new, strict=True))
+    return _replaced(factors, {place: by_old[f] for place, f in zip(places, old, strict=True)})
+
+
+def _shrunk_to_sharing(
+    factors: _Factors, places: Sequence[tuple[str, str]], sharing: Sharing, most: float
+) -> _Factors:
+    """The factors, the largest shrunk until units need at most so many elements at once.
+
+    Units that the sharing ties together need one element; ZigZag knows no such sharing.
+    """
+    new = {(dim, loop): factors[dim][loop] for dim, loop in places}
+    tied = [dim for dim, _ in sharing.terms]
+    while new and max(new.values()) > 1:
+        extents = {d: prod(f for (dim, _), f in new.items() if dim == d) for d in tied}
+        apart = prod(f for (dim, _), f in new.items() if dim not in tied)
+        if distinct_elements(sharing, extents) * apart <= most:
+            break
+        new[max(new, key=new.__getitem__)] -= 1
+    return _replaced(factors, new)
+
+
+def _replaced(factors: _Factors, new: Mapping[tuple[str, str], int]) -> _Factors:
+    return {
+        dim: {loop: new.get((dim, loop), factor) for loop, factor in loops.items()}
+        for dim, loops in factors.items()
+    }
+
+
+def violations(nest: LoopNest, hierarchy: Hierarchy, unrolling: Unrolling) -> Iterator[str]:
+    """What is wrong with an unrolling: nothing yielded means that the array can run it."""
+    array = hierarchy.array.sizes
+    if [dim for dim, _ in unrolling] != list(array):
+        yield f"array dims {[dim for dim, _ in unrolling]} are not {list(array)}"
+        return
+    for dim, pairs in unrolling:
+        units = prod(factor for _, factor in pairs)
+        if units > array[dim]:
+            yield f"{dim} has {array[dim]} units, {units} are used"
+        for loop, factor in pairs:
+            if loop not in nest.sizes or factor < 1:
+                yield f"{dim} unrolls {loop} by {factor}"
+    for loop, size in nest.dims:
+        total = prod(factor for _, pairs in unrolling for name, factor in pairs if name == loop)
+        if total > size:
+            yield f"{loop} has {size} iterations, {total} are unrolled"
+    for operand in nest.operands:
+        yield from _overfed(nest, hierarchy, unrolling, operand)
+
+
+def _overfed(
+    nest: LoopNest, hierarchy: Hierarchy, unrolling: Unrolling, operand: NestOperand
+) -> Iterator[str]:
+    """Single factors that ask a lowest port for more bits in a cycle than it has."""
+    chains = hierarchy.chains
+    level = chains[operand.letter][0]
+    memory, letters = hierarchy.levels[level]
+    port = hierarchy.port(operand.letter, 0, "fl" if operand.letter == "O" else "tl")
+    if port is None or any(chains[letter][0] != level for letter in letters):
+        return
+    for dim, pairs in unrolling:
+        for loop, factor in pairs:
+            feeds = dim in memory.served_dims and loop not in nest.irrelevant(operand)
+            if feeds and factor > 1 and factor * operand.bits > port.bits_per_cycle:
+                yield f"{memory.name} cannot feed {factor} {operand.letter} along {dim} at once"

@@ -1,0 +1,613 @@
+"""From machine files to machines: values, roles, kinds of core, engines, links and ends."""
+
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from tests.machine_builder import (
+    BANK_BITS,
+    DDR_BITS,
+    Data,
+    hints,
+    machine_of,
+    memory,
+    memory_of,
+    messages,
+    reading,
+    sound_machine,
+)
+
+from tilewright.errors import InputError
+from tilewright.machine.load import check_machine, load_machine, machine_path, reading_of
+from tilewright.machine.model import InMemoryCompute, MemoryRole, Sharing, VectorUnit
+from tilewright.machine.sharing import distinct_elements
+
+EVERY = ["I1", "I2", "O"]
+
+
+def changed(data: Data, path: str, value: Any) -> Data:
+    """The data with the value at a path of keys and positions separated by slashes."""
+    *parents, last = path.split("/")
+    inner: Any = data
+    for step in parents:
+        inner = inner[int(step) if isinstance(inner, list) else step]
+    inner[int(last) if isinstance(inner, list) else last] = value
+    return data
+
+
+def marked(data: Data) -> Data:
+    """The sound machine as a `tilewright: 1` file: the same figures, with their units."""
+    array = data["operational_array"]
+    array["unit_energy"] = f"{array['unit_energy']} pJ"
+    for inner in data["memories"].values():
+        inner["size"] = f"{inner['size']} bit"
+        inner["r_cost"] = f"{inner['r_cost']} pJ"
+        inner["w_cost"] = f"{inner['w_cost']} pJ"
+        for port in inner["ports"]:
+            port["bandwidth_max"] = f"{port['bandwidth_max']} bit"
+    return {"tilewright": 1} | data
+
+
+def test_a_sound_machine_has_no_problem_and_every_value_of_its_file() -> None:
+    data = sound_machine()
+    assert messages(data) == []
+    machine = machine_of(data)
+    (core,) = machine.cores
+    assert (machine.name, core.name, core.count) == ("plover", "core", 1)
+    assert core.array.dims == (("D1", 8), ("D2", 4))
+    assert core.array.units == 32
+    assert core.array.mac_pj == 0.05
+    assert [m.name for m in core.memories] == ["reg", "bank", "ddr"]
+    bank = core.memories[1]
+    assert (bank.size_bits, bank.size_bytes) == (524_288, 65_536)
+    assert (bank.read_pj, bank.write_pj) == (12.8, 12.8)
+    assert bank.served_dims == ("D1", "D2")
+    assert bank.ports[0].bits_per_cycle == bank.ports[0].granularity_bits == 128
+    assert [m.name for m in machine.chain(core, "I1")] == ["bank", "ddr"]
+    assert [m.name for m in machine.chain(core, "I2")] == ["reg", "bank", "ddr"]
+
+
+def test_the_same_figures_with_units_make_the_same_machine() -> None:
+    assert machine_of(marked(sound_machine())).cores == machine_of(sound_machine()).cores
+
+
+@pytest.mark.parametrize(
+    ("size_bits", "served", "role"),
+    [
+        (8_192, ["D1", "D2"], "scratchpad"),  # 1 KiB over all dims
+        (8_191, ["D1", "D2"], "local"),
+        (8_192, ["D1"], "local"),  # one per column
+        (8_192, [], "local"),
+        (134_217_728, ["D1", "D2"], "scratchpad"),  # 16 MiB, but ddr stands above
+    ],
+)
+def test_a_memory_between_is_a_scratchpad_if_it_serves_every_dim_and_has_1_kib(
+    size_bits: int, served: list[str], role: MemoryRole
+) -> None:
+    data = changed(sound_machine(), "memories/bank/size", size_bits)
+    data = changed(data, "memories/bank/served_dimensions", served)
+    assert memory_of(data, "bank").role == role
+
+
+@pytest.mark.parametrize(
+    ("size_bits", "served", "role"),
+    [
+        (134_217_728, ["D1", "D2"], "external"),  # 16 x 2^20 x 8
+        (134_217_727, ["D1", "D2"], "scratchpad"),
+        (134_217_728, [], "external"),
+        (64, [], "scratchpad"),  # a source fills it, a sink empties it
+    ],
+)
+def test_a_top_memory_is_external_from_16_mib_on_and_else_a_scratchpad(
+    size_bits: int, served: list[str], role: MemoryRole
+) -> None:
+    data = sound_machine()
+    data["memories"] = {"top": memory(size_bits, EVERY, width=8, read_pj=1)}
+    data = changed(data, "memories/top/served_dimensions", served)
+    assert memory_of(data, "top").role == role
+
+
+def test_being_at_the_top_for_one_operand_is_enough() -> None:
+    data = sound_machine()
+    data["memories"]["ddr"] = memory(DDR_BITS, ["I1", "O"], width=32, read_pj=320)
+    data["memories"]["bank"]["size"] = 134_217_728
+    assert memory_of(data, "bank").role == "external"  # nothing above it holds I2
+
+
+def test_the_top_is_found_also_where_memories_are_listed_top_down() -> None:
+    data = sound_machine()
+    data["memories"] = dict(reversed(data["memories"].items()))
+    roles = {m.name: m.role for m in machine_of(data).memories}
+    assert roles == {"ddr": "external", "bank": "scratchpad", "reg": "local"}
+
+
+def test_a_role_that_is_written_is_kept() -> None:
+    data = changed(sound_machine(), "memories/bank/role", "local")
+    assert memory_of(data, "bank").role == "local"
+
+
+def test_an_energy_per_bit_counts_for_the_widest_port_of_its_kind() -> None:
+    data = sound_machine()
+    bank = data["memories"]["bank"]
+    bank["ports"] = [
+        {"name": "in", "type": "write", "bandwidth_max": 32, "allocation": ["I1, fh", "O, fl"]},
+        {"name": "out", "type": "read", "bandwidth_max": 64, "allocation": ["I1, tl", "O, th"]},
+        {"name": "slow", "type": "read", "bandwidth_max": 8, "allocation": ["I2, tl"]},
+    ]
+    bank |= {"r_cost": "20 fJ/bit", "w_cost": "0.5 pJ/bit"}
+    read = reading(data).machine
+    assert read is not None
+    found = read.memories[1]
+    assert found.read_pj == pytest.approx(1.28)  # 64 bit x 0.02 pJ
+    assert found.write_pj == pytest.approx(16.0)  # 32 bit x 0.5 pJ
+
+
+def test_optional_values_of_a_memory_arrive_in_their_units() -> None:
+    data = sound_machine()
+    data["memories"]["bank"] |= {
+        "alignment": "64 B",
+        "banks": 4,
+        "latency": 3,
+        "leakage_pw_per_bit": 0.5,
+        "area": 0.25,
+        "force_double_buffering": True,
+    }
+    bank = memory_of(data, "bank")
+    assert (bank.alignment_bytes, bank.banks, bank.latency_cycles) == (64, 4, 3)
+    assert (bank.leakage_pw_per_bit, bank.area_mm2) == (0.5, 0.25)
+    assert bank.forces_double_buffering
+
+
+def test_an_alignment_that_is_no_whole_byte_is_refused() -> None:
+    data = changed(sound_machine(), "memories/bank/alignment", 12)
+    assert messages(data) == ["memories.bank.alignment: 12 bit are no whole bytes"]
+    assert hints(data) == ["write memories.bank.alignment: 16"]
+
+
+def test_clock_and_vector_unit_are_read() -> None:
+    data = sound_machine() | {"clock": "1.3 GHz", "vector_unit": {"lanes": 16, "energy": "90 fJ"}}
+    machine = machine_of(data)
+    assert machine.clock_hz == 1_300_000_000
+    assert machine.cores[0].vector == VectorUnit(lanes=16, op_pj=0.09)
+
+
+@pytest.mark.parametrize(
+    ("path", "value"),
+    [
+        ("clock", 500),
+        ("operational_array/unit_energy", 0.05),
+        ("memories/bank/size", 65536),
+        ("memories/bank/r_cost", 2),
+        ("memories/bank/ports/0/bandwidth_max", 64),
+        ("memories/bank/alignment", 64),
+    ],
+)
+def test_in_a_marked_file_a_figure_without_its_unit_is_refused(path: str, value: float) -> None:
+    data = changed(marked(sound_machine()), path, value)
+    (message,) = messages(data)
+    assert message.endswith(f": {value} has no unit")
+
+
+@pytest.mark.parametrize(
+    ("array", "wanted"),
+    [
+        ({"dimensions": ["D1", "D2"], "sizes": [8]}, "2 dimensions and 1 sizes do not match"),
+        ({"dimensions": ["D1", "D1"], "sizes": [8, 4]}, "D1 stands here a second time"),
+        ({"dimensions": [], "sizes": []}, "dimensions: must not be empty"),
+        ({"systolic_dimensions": ["D3"]}, "there is no array dimension 'D3'"),
+        ({"imc_type": "analog"}, "belongs to an array with `is_imc: true`"),
+        ({"unit_energy": None}, "every multiplication would cost nothing"),
+        ({"input_precision": [8]}, "must have at least 2 items"),
+        ({"sizes": [8, 0]}, "sizes[1]: must be 1 or more"),
+    ],
+)
+def test_an_array_that_cannot_be_is_refused(array: Data, wanted: str) -> None:
+    data = sound_machine()
+    data["operational_array"] |= array
+    found = [message for message in messages(data) if message.startswith("operational_array")]
+    assert len(found) == 1
+    assert wanted in found[0]
+
+
+def test_an_array_that_computes_in_memory_needs_no_energy_of_a_unit() -> None:
+    data = sound_machine()
+    data["operational_array"] = {
+        "dimensions": ["D1", "D2"],
+        "sizes": [8, 4],
+        "is_imc": True,
+        "imc_type": "analog",
+        "input_precision": [8, 4],
+        "bit_serial_precision": 2,
+        "adc_resolution": 6.0,
+    }
+    array = machine_of(data).cores[0].array
+    assert array.in_memory == InMemoryCompute(kind="analog", bit_serial_bits=2, adc_bits=6)
+    assert array.input_bits == (8, 4)
+    assert messages(data) == []
+
+
+@pytest.mark.parametrize("bits", [1.5, float("nan"), float("inf")])
+def test_bits_of_an_array_in_memory_are_whole(bits: float) -> None:
+    data = sound_machine()
+    data["operational_array"] |= {
+        "is_imc": True,
+        "imc_type": "digital",
+        "input_precision": [8, 8],
+        "bit_serial_precision": bits,
+    }
+    (message,) = messages(data)
+    assert message.startswith("operational_array.bit_serial_precision: ")
+
+
+def test_core_count_copies_the_core_and_lifts_its_shared_memories() -> None:
+    data = sound_machine() | {"core_count": 4}
+    data["memories"]["bank"]["shared"] = True
+    data["memories"]["ddr"]["shared"] = True
+    machine = machine_of(data)
+    assert machine.cores[0].count == 4
+    assert [m.name for m in machine.cores[0].memories] == ["reg"]
+    assert [m.name for m in machine.shared] == ["bank", "ddr"]
+    assert [m.name for m in machine.levels(machine.cores[0])] == ["reg", "bank", "ddr"]
+    assert messages(data) == []
+
+
+def test_a_private_memory_above_a_shared_one_is_refused() -> None:
+    data = sound_machine() | {"core_count": 4}
+    data["memories"]["bank"]["shared"] = True
+    assert messages(data) == ["memories.ddr: a core's own memory cannot stand above a shared one"]
+
+
+def two_kinds() -> Data:
+    """Core `a` (8 x 4) with registers and a bank, two cores `b` (16) with a bank, a shared ddr."""
+    sound = sound_machine()
+    reg, bank = sound["memories"]["reg"], sound["memories"]["bank"]
+    other = memory(BANK_BITS // 4, EVERY, width=64, read_pj=3.2) | {"served_dimensions": ["D1"]}
+    array = sound["operational_array"]
+    return {
+        "name": "pair",
+        "cores": {
+            "a": {"operational_array": array, "memories": {"reg": reg, "bank": bank}},
+            "b": {
+                "count": 2,
+                "operational_array": array | {"dimensions": ["D1"], "sizes": [16]},
+                "memories": {"other": other},
+                "vector_unit": {"lanes": 4, "energy": 0.1},
+            },
+        },
+        "memories": {"ddr": sound["memories"]["ddr"]},
+    }
+
+
+def test_kinds_of_core_keep_their_own_arrays_and_share_what_stands_outside() -> None:
+    machine = machine_of(two_kinds())
+    a, b = machine.cores
+    assert [(core.name, core.count, core.array.units) for core in (a, b)] == [
+        ("a", 1, 32),
+        ("b", 2, 16),
+    ]
+    assert (a.vector, b.vector) == (None, VectorUnit(lanes=4, op_pj=0.1))
+    assert [m.name for m in machine.levels(a)] == ["reg", "bank", "ddr"]
+    assert [m.name for m in machine.levels(b)] == ["other", "ddr"]
+    assert messages(two_kinds()) == []
+
+
+def test_a_cores_memories_below_a_shared_one_are_not_its_top() -> None:
+    data = two_kinds()
+    del data["cores"]["a"]["memories"]["bank"]
+    roles = {m.name: m.role for m in machine_of(data).memories}
+    assert roles == {"reg": "local", "other": "scratchpad", "ddr": "external"}
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        ("operational_array", {"dimensions": ["D1"], "sizes": [1], "unit_energy": 1}),
+        ("core_count", 2),
+        ("vector_unit", {"lanes": 1, "energy": 1}),
+    ],
+)
+def test_what_describes_one_core_has_no_meaning_beside_cores(key: str, value: Any) -> None:
+    assert messages(two_kinds() | {key: value}) == [f"{key}: has no meaning beside `cores`"]
+
+
+def test_a_memory_inside_a_core_cannot_be_shared() -> None:
+    data = changed(two_kinds(), "cores/a/memories/bank/shared", True)
+    assert messages(data) == ["cores.a.memories.bank.shared: a memory of one core is not shared"]
+
+
+def test_two_memories_of_one_name_are_refused_and_cause_no_other_message() -> None:
+    data = two_kinds()
+    data["cores"]["b"]["memories"]["bank"] = data["cores"]["b"]["memories"].pop("other")
+    assert messages(data) == ["cores.b.memories.bank: another memory has this name already"]
+
+
+def test_faults_inside_a_core_carry_its_path() -> None:
+    data = changed(two_kinds(), "cores/b/memories/other/ports/0/type", "both")
+    assert messages(data) == [
+        "cores.b.memories.other.ports[0].type: expected 'read', 'write' or 'read_write'"
+    ]
+
+
+def test_engines_links_and_ends_arrive_with_their_values() -> None:
+    data = marked(sound_machine()) | {
+        "dma": [
+            {"name": "d", "width": "64 bit", "ports": 2, "setup": 30, "routes": [["ddr", "bank"]]}
+        ],
+        "links": [
+            {
+                "name": "noc",
+                "kind": "mesh",
+                "width": "4 B",
+                "connects": ["core", "bank"],
+                "energy": "8 pJ",
+                "rows": 2,
+                "columns": 3,
+                "multicast": True,
+            }
+        ],
+        "sources": [
+            {
+                "name": "camera",
+                "kind": "sensor",
+                "memory": "bank",
+                "operands": ["I1"],
+                "width": "8 bit",
+                "energy": "3 pJ",
+            }
+        ],
+        "sinks": [
+            {"name": "host", "kind": "host", "memory": "ddr", "operands": ["O"]},
+        ],
+    }
+    assert messages(data) == []
+    machine = machine_of(data)
+    (engine,), (link,) = machine.dma, machine.links
+    assert (engine.ports, engine.queues, engine.bits_per_cycle, engine.setup_cycles) == (
+        2,
+        1,
+        64,
+        30,
+    )
+    assert engine.routes == (("ddr", "bank"),)
+    assert (link.kind, link.bits_per_cycle, link.rows, link.columns) == ("mesh", 32, 2, 3)
+    assert link.pj_per_bit_hop == 0.25  # 8 pJ for 32 bits
+    assert link.connects == ("core", "bank")
+    assert link.multicast
+    (camera,), (host,) = machine.sources, machine.sinks
+    assert (camera.bits_per_cycle, camera.pj_per_bit) == (8, 0.375)  # 3 pJ for 8 bits
+    assert (host.bits_per_cycle, host.pj_per_bit) == (None, 0.0)
+
+
+CAMERA = {"name": "camera", "kind": "sensor", "memory": "bank", "operands": ["I1"]}
+
+
+@pytest.mark.parametrize(
+    ("key", "entries", "wanted"),
+    [
+        ("dma", [{"name": "d"}], "dma[0].width: is missing"),
+        (
+            "dma",
+            [{"name": "d", "width": 8, "routes": [["bank", "flash"]]}],
+            "dma[0].routes[0]: there is no memory 'flash'",
+        ),
+        (
+            "dma",
+            [{"name": "d", "width": 8, "routes": [["bank"]]}],
+            "dma[0].routes[0]: must have at least 2 items",
+        ),
+        (
+            "dma",
+            [{"name": "d", "width": 8}, {"name": "d", "width": 8}],
+            "dma[1].name: d stands here a second time",
+        ),
+        (
+            "links",
+            [{"name": "l", "kind": "bus", "width": 8, "connects": ["core", "bnak"]}],
+            "links[0].connects[1]: there is no memory or core 'bnak'",
+        ),
+        (
+            "links",
+            [{"name": "l", "kind": "star", "width": 8}],
+            "links[0].kind: expected 'bus', 'ring' or 'mesh'",
+        ),
+        ("sources", [CAMERA | {"memory": "bnk"}], "sources[0].memory: there is no memory 'bnk'"),
+        (
+            "sources",
+            [CAMERA | {"memory": "reg"}],
+            "sources[0].operands[0]: reg does not hold I1",
+        ),
+        (
+            "sources",
+            [CAMERA | {"operands": ["O"]}],
+            "sources[0].operands[0]: O does not belong into sources",
+        ),
+        ("sinks", [CAMERA], "sinks[0].operands[0]: I1 does not belong into sinks"),
+        (
+            "sources",
+            [CAMERA | {"energy": 3}],
+            "sources[0].energy: an energy per access needs a `width`",
+        ),
+        ("sources", [CAMERA, CAMERA], "sources[1].name: camera stands here a second time"),
+        ("sources", [CAMERA | {"operands": []}], "sources[0].operands: must not be empty"),
+        ("sources", CAMERA, "sources: expected a list"),
+    ],
+)
+def test_a_wrong_engine_link_or_end_is_the_only_thing_reported(
+    key: str, entries: Any, wanted: str
+) -> None:
+    assert messages(sound_machine() | {key: entries}) == [wanted]
+
+
+def test_an_end_may_name_a_memory_that_could_not_be_read() -> None:
+    data = sound_machine() | {"sources": [CAMERA]}
+    data["memories"]["bank"]["size"] = "large"
+    (message,) = messages(data)
+    assert message.startswith("memories.bank.size: expected a size")
+
+
+def test_a_fault_at_the_top_does_not_hide_those_further_down() -> None:
+    data = sound_machine() | {"clok": "1 GHz", "dma": "fast"}
+    data["memories"]["bank"]["ports"][0]["allocation"].remove("I1, fh")
+    assert [message.partition(":")[0] for message in messages(data)] == [
+        "memories.bank.ports (I1)",
+        "clok",
+        "dma",
+    ]
+
+
+def test_where_even_the_memories_are_none_the_array_is_still_looked_at() -> None:
+    data = sound_machine() | {"memories": ["bank"]}
+    data["operational_array"]["sizes"] = [8]
+    assert messages(data) == [
+        "operational_array.sizes: 2 dimensions and 1 sizes do not match",
+        "memories: expected a mapping (`key: value` lines)",
+    ]
+
+
+@pytest.mark.parametrize("key", ["memories", "operational_array"])
+def test_a_machine_without_array_or_memories_is_refused(key: str) -> None:
+    data = sound_machine()
+    del data[key]
+    (message,) = messages(data)
+    assert message.startswith(f"{key}: is missing")
+
+
+def test_a_memory_that_cannot_be_read_is_not_reported_as_absent() -> None:
+    data = sound_machine()
+    data["memories"]["ddr"]["sise"] = data["memories"]["ddr"].pop("size")
+    assert messages(data) == ["memories.ddr.sise: unknown key"]
+
+
+def test_only_operands_of_an_unread_memory_are_left_alone() -> None:
+    data = sound_machine()
+    data["memories"]["reg"]["size"] = -1
+    data["memories"]["bank"]["ports"][0]["allocation"].remove("I1, fh")
+    assert reading(data).unread_operands == {"I2"}
+    assert [message.partition(":")[0] for message in messages(data)] == [
+        "memories.reg.size",
+        "memories.bank.ports (I1)",
+    ]
+
+
+@pytest.mark.parametrize("operands", ["I1", ["I1", "W"], None, [[]]])
+def test_where_even_the_operands_are_unreadable_nothing_is_followed(operands: Any) -> None:
+    data = changed(sound_machine(), "memories/reg/operands", operands)
+    assert reading(data).unread_operands == {"I1", "I2", "O"}
+
+
+def test_a_memory_that_holds_an_operand_twice_is_refused() -> None:
+    data = changed(sound_machine(), "memories/reg/operands", ["I2", "I2"])
+    assert messages(data) == ["memories.reg.operands[1]: I2 stands here a second time"]
+
+
+def test_a_dimension_that_the_array_has_not_is_refused_where_it_stands() -> None:
+    data = changed(sound_machine(), "memories/reg/served_dimensions", ["D1", "D3"])
+    assert messages(data) == ["memories.reg.served_dimensions[1]: there is no array dimension 'D3'"]
+
+
+@pytest.mark.parametrize("key", ["r_cost", "w_cost"])
+@pytest.mark.parametrize(("with_units", "value"), [(False, "1.0"), (True, "1.0 pJ")])
+def test_a_missing_energy_is_asked_for_in_the_units_of_the_file(
+    key: str, value: str, *, with_units: bool
+) -> None:
+    data = marked(sound_machine()) if with_units else sound_machine()
+    del data["memories"]["bank"][key]
+    assert messages(data) == [f"memories.bank.{key}: is missing: every access would cost nothing"]
+    assert hints(data) == [f"write memories.bank.{key}: {value}"]
+
+
+@pytest.mark.parametrize(
+    "cost",
+    [-1, True, "2", [2], float("inf"), float("nan"), pytest.param(10**300, id="googol")],
+)
+def test_an_energy_that_is_none_is_refused(cost: Any) -> None:
+    data = changed(sound_machine(), "memories/bank/r_cost", cost)
+    (message,) = messages(data)
+    assert message.startswith("memories.bank.r_cost: ")
+
+
+def test_diagonal_sharing_needs_15_elements_on_an_8_by_8_array() -> None:
+    data = sound_machine()
+    data["operational_array"]["sizes"] = [8, 8]
+    data["memories"]["bank"]["sharing"] = {"I1": "D1 + D2", "O": "3*D1"}
+    sharing = memory_of(data, "bank").sharing
+    assert sharing == (
+        Sharing(operand="I1", terms=(("D1", 1), ("D2", 1))),
+        Sharing(operand="O", terms=(("D1", 3),)),
+    )
+    sizes = {"D1": 8, "D2": 8}
+    assert [distinct_elements(s, sizes) for s in sharing] == [15, 8]  # 0..14; 0, 3, .., 21
+
+
+def test_a_dimension_named_twice_is_summed() -> None:
+    data = changed(sound_machine(), "memories/bank/sharing", {"I1": "D1 + 2*D1"})
+    (sharing,) = memory_of(data, "bank").sharing
+    assert sharing.terms == (("D1", 3),)
+    assert distinct_elements(sharing, {"D1": 8}) == 8
+
+
+@pytest.mark.parametrize(
+    ("sharing", "wanted"),
+    [
+        ({"I1": "D1 - D2"}, "sharing.I1: 'D1 - D2' is no sum of array dimensions"),
+        ({"I1": "D3"}, "sharing.I1: 'D3' is no sum of array dimensions"),
+        ({"I1": ""}, "sharing.I1: '' is no sum of array dimensions"),
+        ({"I1": "100*D1"}, "sharing.I1: '100*D1' is no sum of array dimensions"),
+        ({"W": "D1"}, "sharing.W: this memory holds no 'W'"),
+    ],
+)
+def test_sharing_along_nothing_is_refused(sharing: Data, wanted: str) -> None:
+    (message,) = messages(changed(sound_machine(), "memories/bank/sharing", sharing))
+    assert message.startswith(f"memories.bank.{wanted}")
+
+
+@given(
+    st.dictionaries(
+        st.sampled_from(["D1", "D2", "D3"]),
+        st.tuples(st.integers(0, 12), st.integers(1, 7)),
+        min_size=1,
+    )
+)
+def test_distinct_elements_are_those_that_counting_finds(
+    dims: dict[str, tuple[int, int]],
+) -> None:
+    sharing = Sharing(operand="I1", terms=tuple((d, factor) for d, (factor, _) in dims.items()))
+    sizes = {dim: size for dim, (_, size) in dims.items()}
+    factors = [factor for factor, _ in dims.values()]
+    positions = product(*(range(size) for _, size in dims.values()))
+    counted = {sum(f * x for f, x in zip(factors, at, strict=True)) for at in positions}
+    assert distinct_elements(sharing, sizes) == len(counted)
+
+
+def test_loading_refuses_errors_alone_and_accepts_warnings(tmp_path: Path) -> None:
+    path = tmp_path / "twice.yaml"
+    text = (
+        "name: one\nname: two\noperational_array:\n  {unit_energy: 1, unit_area: 1, "
+        "dimensions: [D1], sizes: [2]}\nmemories:\n  top: {size: SIZE, r_cost: 1, w_cost: 1, "
+        "operands: [I1, I2, O], served_dimensions: [D1]}\n"
+    )
+    path.write_text(text.replace("SIZE", "8192"))
+    assert load_machine(path).name == "two"
+    assert load_machine(str(path)).source == str(path)
+    path.write_text(text.replace("SIZE", "-1"))
+    with pytest.raises(InputError) as caught:
+        load_machine(path)
+    (problem,) = caught.value.problems
+    assert problem.message == "memories.top.size: must be more than 0"
+    assert [p.severity for p in check_machine(reading_of(path))] == ["error", "warning"]
+
+
+@pytest.mark.parametrize("name", ["", "no_such_machine", "x" * 300, "a\0b"])
+def test_a_name_that_is_neither_file_nor_in_the_library_is_refused(name: str) -> None:
+    with pytest.raises(InputError, match="neither a file nor a name of the library"):
+        load_machine(name)
+
+
+@pytest.mark.parametrize("name", ["none.yaml", "none.yml", "here/none", "x" * 300 + ".yaml"])
+def test_what_looks_like_a_path_is_taken_as_one(name: str) -> None:
+    assert machine_path(name) == Path(name)
+    with pytest.raises(InputError, match="cannot be read"):
+        load_machine(name)
