@@ -199,6 +199,9 @@ class _Walk:
                 self._note("error", key_node, "a key must be a plain word")
                 continue
             key = self._text(key_node)
+            if not key.isprintable():
+                self._note("error", key_node, f"a key must be one line of plain text, not {key!r}")
+                continue
             if key in used:
                 self._note(
                     "warning" if self.last_key_wins else "error",

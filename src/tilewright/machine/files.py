@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Annotated, Any, Literal, get_args
 
 from pydantic import (
+    AfterValidator,
     BaseModel,
     BeforeValidator,
     ConfigDict,
@@ -73,6 +74,12 @@ def _quantity(value: Any, info: ValidationInfo, parse: Any, example: str) -> Any
     return value
 
 
+def _one_line(text: str) -> str:
+    if not text.isprintable():
+        raise ValueError("must be one line of plain text")
+    return text
+
+
 def _written(number: str, pattern: str) -> WithJsonSchema:
     text = {"type": "string", "pattern": rf"^\s*[0-9.eE+-]+ ?({pattern})\s*$"}
     return WithJsonSchema({"anyOf": [text, {"type": number, "minimum": 0}]})
@@ -95,7 +102,7 @@ Positive = Annotated[int, Field(ge=1, le=2**20)]
 Area = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 OperandName = Literal["I1", "I2", "O"]
 DimName = Annotated[str, Field(pattern=r"^D[0-9]{1,2}$")]
-Name = Annotated[str, Field(min_length=1, max_length=200)]
+Name = Annotated[str, Field(min_length=1, max_length=200), AfterValidator(_one_line)]
 
 
 class _File(BaseModel):

@@ -96,14 +96,14 @@ class _Growth:
         for loop, factor in here.items():
             if loop not in self.uneven:
                 self.whole[loop] = self.whole.get(loop, 1.0) * factor
-        one = np.ones((1, 1))
-        extents = {
-            loop: self.orders.extents.get(loop, one) * factor for loop, factor in self.whole.items()
-        }
+        extents = dict(self.orders.extents)
+        for loop, factor in self.whole.items():
+            extents[loop] = extents[loop] * factor if loop in extents else np.full((1, 1), factor)
         for loop, before in self.uneven.items():
             value = before[start, self.orders.columns] * here.get(loop, 1.0)
             self.uneven[loop] = self._onward(loop, value, start)
-        return tensor_elements(self.nest, self.operand, self.orders, extents | self.uneven)
+        shape = (self.orders.length + 1, self.orders.count)
+        return tensor_elements(self.nest, self.operand, extents | self.uneven, shape)
 
     def _onward(self, loop: str, value: Floats, start: Ints) -> Floats:
         """Products with the loop's factors from `start` on, one after the other."""

@@ -12,7 +12,6 @@ from math import gcd
 import numpy as np
 from numpy.typing import NDArray
 
-from tilewright.mapping.attach import Levels
 from tilewright.mapping.nest import LoopNest, NestOperand
 
 Floats = NDArray[np.float64]
@@ -75,44 +74,26 @@ def orders_of(rows: Sequence[Sequence[tuple[str, int]]]) -> Orders:
     return Orders(names, np.ascontiguousarray(loops.T), np.ascontiguousarray(sizes.T))
 
 
-def elements(nest: LoopNest, operand: NestOperand, orders: Orders, levels: Levels) -> list[Floats]:
-    """Elements of an operand that one memory at each of its levels holds, for every cut.
-
-    Entry l is (n + 1, N): all loops before the cut, with what is unrolled on arch levels 0 … l.
-    """
-    unrolled: dict[str, float] = {}
-    result = []
-    for level in levels[:-1]:
-        for loop, factor in level:
-            unrolled[loop] = unrolled.get(loop, 1.0) * factor
-        extents = {loop: orders.extents.get(loop, _ONE) * f for loop, f in unrolled.items()}
-        result.append(tensor_elements(nest, operand, orders, extents))
-    return result
-
-
 def tensor_elements(
-    nest: LoopNest, operand: NestOperand, orders: Orders, extents: Mapping[str, Floats]
+    nest: LoopNest, operand: NestOperand, extents: Mapping[str, Floats], shape: tuple[int, int]
 ) -> Floats:
-    """Elements of an operand when its loops reach as far as `extents`, or `orders` for the others.
+    """Elements of an operand when its loops reach as far as `extents`; loops not in it are at 1.
 
     Factors are multiplied in the order of the operand's axes: with fractional unrollings the last
     bit can decide between allocations that cost the same.
     """
-
-    def extent(loop: str) -> Floats:
-        own = extents.get(loop)
-        return orders.extents.get(loop, _ONE) if own is None else own
-
-    size: Floats = np.ones((orders.length + 1, orders.count))
+    size: Floats | None = None
     for loop in nest.relevant(operand):
-        size = size * extent(loop)
+        if loop in extents:
+            size = extents[loop] if size is None else size * extents[loop]
     for relation in nest.relations_of(operand):
         (a, ca), (b, cb) = relation.terms
         common = gcd(ca, cb)
-        first, second = np.trunc(extent(a)), np.trunc(extent(b))
+        first, second = np.trunc(extents.get(a, _ONE)), np.trunc(extents.get(b, _ONE))
         overlap = np.maximum(0, second - ca // common) * (first - cb // common)
-        size = size * np.minimum(first * second - overlap, relation.size)
-    return size
+        window = np.minimum(first * second - overlap, relation.size)
+        size = window if size is None else size * window
+    return np.ones(shape) if size is None else np.broadcast_to(size, shape)
 
 
 def _cumulative(sizes: Floats) -> Floats:

@@ -2,27 +2,53 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from math import ceil, fsum
 
 import numpy as np
 
-from tilewright.machine.model import Direction, Memory
+from tilewright.machine.model import Direction
 from tilewright.mapping.allocate import Allocation, allocate
 from tilewright.mapping.attach import Spatial
 from tilewright.mapping.batch import Bools, Floats, Orders, orders_of
 from tilewright.mapping.cost import Costs, costs, port_groups
 from tilewright.mapping.hierarchy import Hierarchy
-from tilewright.mapping.imc import cycles_per_op, imc_energy_pj
-from tilewright.mapping.movement import Held, Movement, movement
+from tilewright.mapping.imc import cycles_per_op, imc_energy
+from tilewright.mapping.movement import Movement, movement
 from tilewright.mapping.nest import LoopNest
+
+
+@dataclass(frozen=True)
+class Setup:
+    """What is fixed while loop orders are tried: the nest, the core's memories, the unrolling."""
+
+    nest: LoopNest
+    hierarchy: Hierarchy
+    spatial: Spatial
+
+    @cached_property
+    def mac_pj(self) -> float:
+        """Energy of the multiplications themselves."""
+        array = self.hierarchy.array
+        if array.in_memory is None:
+            return array.mac_pj * self.nest.points
+        return imc_energy(self.nest, array, self.spatial.unrolling).total_pj
+
+    @cached_property
+    def op_cycles(self) -> float:
+        """Cycles of one multiplication: more than 1 where inputs enter bit by bit."""
+        return cycles_per_op(self.hierarchy.array)
 
 
 @dataclass(frozen=True, eq=False)
 class Batch:
     """Orders with their allocation and costs; candidates that do not fit have infinite cost."""
 
+    setup: Setup
     orders: Orders
     allocation: Allocation
+    moves: Movement
+    costs: Costs
     cycles: Floats
     energy_pj: Floats
 
@@ -83,41 +109,36 @@ class Cost:
         return self.ideal_cycles / self.cycles
 
 
-def mac_energy_pj(nest: LoopNest, hierarchy: Hierarchy, spatial: Spatial) -> float:
-    """Energy of the multiplications themselves."""
-    if hierarchy.array.in_memory is None:
-        return hierarchy.array.mac_pj * nest.points
-    return imc_energy_pj(nest, hierarchy.array, spatial.unrolling).total_pj
-
-
-def evaluate(
-    nest: LoopNest, hierarchy: Hierarchy, spatial: Spatial, orders: Orders, *, even: bool = False
-) -> Batch:
+def evaluate(setup: Setup, orders: Orders, *, even: bool = False) -> Batch:
     """Allocate and cost a batch of orders."""
-    return evaluate_allocated(
-        nest, hierarchy, spatial, orders, allocate(nest, hierarchy, spatial, orders, even=even)
-    )
+    nest, hierarchy, spatial = setup.nest, setup.hierarchy, setup.spatial
+    return evaluate_allocated(setup, orders, allocate(nest, hierarchy, spatial, orders, even=even))
 
 
-def evaluate_allocated(
-    nest: LoopNest, hierarchy: Hierarchy, spatial: Spatial, orders: Orders, allocation: Allocation
-) -> Batch:
+def evaluate_allocated(setup: Setup, orders: Orders, allocation: Allocation) -> Batch:
     """Cost a batch of orders whose levels are cut already."""
+    nest, hierarchy, spatial = setup.nest, setup.hierarchy, setup.spatial
     moves = movement(nest, hierarchy, spatial, orders, allocation)
     cost = costs(
-        nest,
-        hierarchy,
-        moves,
-        drain_cycles=spatial.drain_cycles,
-        op_cycles=cycles_per_op(hierarchy.array),
+        nest, hierarchy, moves, drain_cycles=spatial.drain_cycles, op_cycles=setup.op_cycles
     )
     good = allocation.fits & cost.possible
-    energy = cost.memory_pj + mac_energy_pj(nest, hierarchy, spatial)
     return Batch(
+        setup,
         orders,
         allocation,
-        np.where(good, cost.cycles, np.inf),
-        np.where(good, energy, np.inf),
+        moves,
+        cost,
+        cycles=np.where(good, cost.cycles, np.inf),
+        energy_pj=np.where(good, cost.memory_pj + setup.mac_pj, np.inf),
+    )
+
+
+def evaluate_loops(setup: Setup, loops: Loops) -> Batch:
+    """A batch of one mapping."""
+    ends = {letter: np.array(cuts, dtype=np.int64)[:, None] for letter, cuts in loops.ends}
+    return evaluate_allocated(
+        setup, orders_of([loops.order]), Allocation(ends, np.ones(1, dtype=np.bool_))
     )
 
 
@@ -136,58 +157,54 @@ def loops_of(batch: Batch, column: int) -> Loops:
     )
 
 
-def cost_of(nest: LoopNest, hierarchy: Hierarchy, spatial: Spatial, loops: Loops) -> Cost:
-    """The cost of one mapping, part by part."""
-    orders = orders_of([loops.order])
-    ends = {letter: np.array(cuts, dtype=np.int64)[:, None] for letter, cuts in loops.ends}
-    allocation = Allocation(ends, np.ones(1, dtype=np.bool_))
-    moves = movement(nest, hierarchy, spatial, orders, allocation)
-    op_cycles = cycles_per_op(hierarchy.array)
-    cost = costs(nest, hierarchy, moves, drain_cycles=spatial.drain_cycles, op_cycles=op_cycles)
-    mac_pj = mac_energy_pj(nest, hierarchy, spatial)
-    links = tuple(_link_costs(cost, moves))
+def cost_of(batch: Batch, column: int = 0) -> Cost:
+    """The cost of one candidate, part by part."""
+    setup, cost = batch.setup, batch.costs
+    hierarchy = setup.hierarchy
+    links = tuple(_link_costs(batch, column))
+    groups = port_groups(batch.moves.links, dict(hierarchy.links))
+    stalls = cost.port_stalls[:, column]
     return Cost(
-        macs=nest.points,
-        cycles=float(cost.cycles[0]),
-        ideal_cycles=ceil(ceil(nest.points / hierarchy.array.units) * op_cycles),
-        compute_cycles=float(cost.compute_cycles[0]),
-        stall_cycles=float(cost.stall_cycles[0]),
-        onload_cycles=float(cost.onload_cycles[0]),
-        offload_cycles=float(cost.offload_cycles[0]),
+        macs=setup.nest.points,
+        cycles=float(cost.cycles[column]),
+        ideal_cycles=ceil(ceil(setup.nest.points / hierarchy.array.units) * setup.op_cycles),
+        compute_cycles=float(cost.compute_cycles[column]),
+        stall_cycles=float(cost.stall_cycles[column]),
+        onload_cycles=float(cost.onload_cycles[column]),
+        offload_cycles=float(cost.offload_cycles[column]),
         drain_cycles=cost.drain_cycles,
-        energy_pj=fsum([mac_pj, *(link.energy_pj for link in links)]),
-        mac_pj=mac_pj,
+        energy_pj=fsum([setup.mac_pj, *(link.energy_pj for link in links)]),
+        mac_pj=setup.mac_pj,
         links=links,
         port_stalls=tuple(
-            (group.memory, group.port, float(stall))
-            for group, stall in zip(
-                port_groups(moves.links, dict(hierarchy.links)), cost.port_stalls[:, 0], strict=True
-            )
+            (g.memory, g.port, float(stall)) for g, stall in zip(groups, stalls, strict=True)
         ),
-        fill=tuple(
-            (letter, memory.name, _share(held, level, memory))
-            for letter, held in moves.held.items()
-            for level, memory in enumerate(hierarchy.levels[i][0] for i in hierarchy.chains[letter])
-        ),
+        fill=tuple(_fills(batch, column)),
     )
 
 
-def _share(held: Held, level: int, memory: Memory) -> float:
-    return float(held.elements[level, 0] * held.bits[level, 0] / memory.size_bits)
+def _fills(batch: Batch, column: int) -> Iterator[tuple[str, str, float]]:
+    hierarchy = batch.setup.hierarchy
+    for letter, held in batch.moves.held.items():
+        for level, index in enumerate(hierarchy.chains[letter]):
+            memory, _ = hierarchy.levels[index]
+            bits = float(held.elements[level, column] * held.bits[level, column])
+            yield letter, memory.name, bits / memory.size_bits
 
 
-def _link_costs(cost: Costs, moves: Movement) -> Iterator[LinkCost]:
-    bits = moves.amount * moves.bits * moves.periods
+def _link_costs(batch: Batch, column: int) -> Iterator[LinkCost]:
+    moves, cost = batch.moves, batch.costs
     for row, link in enumerate(moves.links):
-        if cost.accesses[row, 0] == 0:
+        if cost.accesses[row, column] == 0:
             continue
+        elements = moves.amount[row, column] * moves.periods[row, column]
         yield LinkCost(
             letter=link.letter,
             memory=link.memory.name,
             level=link.level,
             direction=link.direction,
             port=link.port.name if link.port else "",
-            accesses=int(cost.accesses[row, 0]),
-            energy_pj=float(cost.link_pj[row, 0]),
-            bits=round(float(bits[row, 0]) * link.instances),
+            accesses=int(cost.accesses[row, column]),
+            energy_pj=float(cost.link_pj[row, column]),
+            bits=round(float(elements * moves.bits[row, column]) * link.instances),
         )

@@ -13,7 +13,7 @@ import numpy as np
 from tilewright.machine.model import Direction, Memory, Port
 from tilewright.mapping.allocate import Allocation
 from tilewright.mapping.attach import Levels, Spatial
-from tilewright.mapping.batch import Bools, Floats, Ints, Orders, elements
+from tilewright.mapping.batch import Bools, Floats, Ints, Orders, tensor_elements
 from tilewright.mapping.hierarchy import Hierarchy
 from tilewright.mapping.nest import LoopNest, NestOperand, Relation, window_elements
 
@@ -145,16 +145,18 @@ class _Stay:
     top_irrelevant: Floats
     last_summed: Ints
     """Place of the outermost loop that the operand does not depend on, or -1."""
+    extents: Mapping[str, Floats]
+    """How far each loop that matters to the operand reaches at the end of each level."""
 
     @staticmethod
     def of(nest: LoopNest, operand: NestOperand, orders: Orders, ends: Ints) -> "_Stay":
-        still = orders.is_one_of(nest.irrelevant(operand)) & (orders.sizes > 1)
-        walks = orders.is_one_of(nest.relevant(operand))
+        irrelevant = orders.is_one_of(nest.irrelevant(operand))
+        relevant = nest.relevant(operand)
+        still = irrelevant & (orders.sizes > 1)
         length, columns = orders.length, orders.columns
         # next_change[p]: the first place from p on whose loop changes the operand.
         next_change = np.empty((length + 1, orders.count), dtype=np.int64)
         next_change[length] = length
-        irrelevant = orders.is_one_of(nest.irrelevant(operand))
         for place in range(length - 1, -1, -1):
             next_change[place] = np.where(irrelevant[place], next_change[place + 1], place)
         merged = next_change[ends, columns]
@@ -169,14 +171,20 @@ class _Stay:
             product: Floats = cycles / orders.iterations[inner, columns]
             return product
 
+        related = {loop for r in nest.relations_of(operand) for loop, _ in r.terms}
         backwards = length - 1 - np.argmax(still[::-1], axis=0)
         return _Stay(
             ends=merged,
             cycles=cycles,
             unchanged=orders.iterations[next_change[0], columns],
-            top_relevant=run(walks),
+            top_relevant=run(orders.is_one_of(relevant)),
             top_irrelevant=run(irrelevant),
             last_summed=np.where(still.any(axis=0), backwards, -1),
+            extents={
+                loop: values[merged, columns]
+                for loop, values in orders.extents.items()
+                if loop in relevant or loop in related
+            },
         )
 
 
@@ -195,13 +203,16 @@ class _Contents:
 def _contents(
     nest: LoopNest, operand: NestOperand, orders: Orders, stay: _Stay, levels: Levels
 ) -> _Contents:
-    sizes = elements(nest, operand, orders, levels)
-    count = orders.count
-    rows = [np.ones(count)]
-    for level, ends in enumerate(stay.ends):
-        rows.append(np.rint(sizes[level][ends, orders.columns]))
-    partial = np.zeros((len(sizes) + 1, count), dtype=np.bool_)
-    bits = np.full((len(sizes) + 1, count), float(operand.bits))
+    count, depth = orders.count, len(levels) - 1
+    extents = dict(stay.extents)
+    for loop in dict.fromkeys(loop for loops in levels for loop, _ in loops):
+        unrolled = [dict(loops).get(loop, 1.0) for loops in levels[:-1]]
+        column: Floats = np.cumprod(np.array(unrolled))[:, None]
+        extents[loop] = extents[loop] * column if loop in extents else column
+    data = np.ones((depth + 1, count))
+    np.rint(tensor_elements(nest, operand, extents, (depth, count)), out=data[1:])
+    partial = np.zeros((depth + 1, count), dtype=np.bool_)
+    bits = np.full((depth + 1, count), float(operand.bits))
     if operand.letter == "O":
         begins = [np.zeros(count, dtype=np.int64), *stay.ends[:-1]]
         summed = nest.irrelevant(operand)
@@ -211,7 +222,6 @@ def _contents(
             if nest.relations_of(operand):
                 partial[level] |= _overlaps(nest, operand, orders, (level, begin), levels)
         bits = np.where(partial, float(operand.bits), float(nest.final_bits))
-    data = np.array(rows)
     return _Contents(
         elements=data,
         bits=bits,

@@ -28,25 +28,38 @@ def prime_factors(number: int) -> list[int]:
     return factors + ([number] if number > 1 else [])
 
 
-def loop_factors(loops: Sequence[Loop], first: str, limit: int | None) -> list[Loop]:
+def loop_factors(
+    loops: Sequence[Loop], first: str, limit: int | None, fixed: Sequence[Loop] = ()
+) -> list[Loop]:
     """Loops split into prime factors, merged again until at most `limit` are left.
 
-    The loop with most factors gives up its two smallest for their product, the first of several such
-    loops first; a loop is never dropped. Where there is nothing to do in time, one loop of size 1
-    over `first` stands for it.
+    The loop with most factors gives up its two smallest for their product, the first of several
+    such loops first; a loop is never dropped. A `fixed` factor stays as it is. Where nothing is
+    left to do in time, one loop of size 1 over `first` stands for it.
 
     >>> loop_factors([("K", 8), ("C", 6)], "K", 3)
     [('K', 8), ('C', 2), ('C', 3)]
     """
     factors = {name: prime_factors(size) for name, size in loops}
+    kept: dict[str, list[int]] = {name: [] for name in factors}
+    for name, size in fixed:
+        left = list(factors.get(name, ()))
+        for prime in prime_factors(size):
+            if prime not in left:
+                break
+            left.remove(prime)
+        else:
+            factors[name], kept[name] = left, [*kept[name], size]
     if not factors:
         return [(first, 1)]
     if limit is not None:
-        while sum(map(len, factors.values())) > max(limit, len(factors)):
-            name = max(factors, key=lambda n: len(factors[n]))
+        while sum(map(len, factors.values())) + len(fixed) > max(limit, len(factors)):
+            name = max(factors, key=lambda n: len(factors[n]) + len(kept[n]))
+            if len(factors[name]) < 2:
+                break
             smallest, second, *rest = factors[name]
             factors[name] = sorted([*rest, smallest * second])
-    return [(name, factor) for name, parts in factors.items() for factor in parts]
+    return [(name, f) for name, parts in factors.items() for f in sorted([*parts, *kept[name]])]
 
 
 def count_orders(factors: Sequence[Loop]) -> int:

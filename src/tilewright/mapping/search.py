@@ -1,13 +1,15 @@
 """Finding the best mapping of a nest on a core: spatial candidates times temporal ones."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
 
-from tilewright.mapping.attach import Spatial, Unrolling, attach
+from tilewright.mapping.attach import Unrolling, attach
+from tilewright.mapping.batch import Orders, orders_of
 from tilewright.mapping.constraints import Constraint
-from tilewright.mapping.evaluate import Batch, Cost, Loops, cost_of, evaluate, loops_of
+from tilewright.mapping.evaluate import Batch, Cost, Loops, Setup, cost_of, evaluate, loops_of
 from tilewright.mapping.hierarchy import Hierarchy
 from tilewright.mapping.nest import LoopNest
 from tilewright.mapping.orders import all_orders, loop_factors, matching
@@ -25,15 +27,15 @@ class SearchOptions:
     even: bool = False
     mixed_unrolling: bool = False
     unrollings: int = 3
+    round_off: bool = False
+    """Let float round-off add passes, as ZigZag does."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Mapped:
     """The best mapping found, its cost, and how many were tried."""
 
-    nest: LoopNest
-    hierarchy: Hierarchy
-    spatial: Spatial
+    setup: Setup
     loops: Loops
     cost: Cost
     candidates: int
@@ -54,14 +56,11 @@ def best_column(batch: Batch, objective: Objective) -> int | None:
     """The first of the best candidates of a batch, or None if none fits."""
     if not batch.fits.any():
         return None
-    match objective:
-        case "latency":
-            first, second = batch.cycles, batch.energy_pj
-        case "energy":
-            first, second = batch.energy_pj, batch.cycles
-        case "edp":
-            first = np.where(batch.fits, batch.cycles * batch.energy_pj, np.inf)
-            second = np.zeros_like(first)
+    first, second = batch.cycles, batch.energy_pj
+    if objective == "energy":
+        first, second = second, first
+    elif objective == "edp":
+        first, second = np.where(batch.fits, first * second, np.inf), np.zeros_like(first)
     ties = np.flatnonzero(first == first.min())
     return int(ties[np.argmin(second[ties])])
 
@@ -91,27 +90,40 @@ def loma_unrolled(
     options: SearchOptions,
 ) -> tuple[Mapped | None, int]:
     """LOMA for one unrolling: the best mapping or None, and the number of orders tried."""
-    spatial = attach(nest, hierarchy, unrolling)
-    factors = loop_factors(spatial.temporal, nest.dims[0][0], options.lpf_limit)
-    orders = all_orders(factors)
-    if constraint is not None and constraint.order:
-        orders = matching(orders, constraint.order)
+    setup = Setup(nest, hierarchy, attach(nest, hierarchy, unrolling, round_off=options.round_off))
+    orders = _loma_orders(setup, constraint, options.lpf_limit)
     if orders.count == 0:
         return None, 0
-    batch = evaluate(nest, hierarchy, spatial, orders, even=options.even)
+    batch = evaluate(setup, orders, even=options.even)
     column = best_column(batch, options.objective)
     if column is None:
         return None, orders.count
-    loops = loops_of(batch, column)
     mapped = Mapped(
-        nest=nest,
-        hierarchy=hierarchy,
-        spatial=spatial,
-        loops=loops,
-        cost=cost_of(nest, hierarchy, spatial, loops),
+        setup=setup,
+        loops=loops_of(batch, column),
+        cost=cost_of(batch, column),
         candidates=orders.count,
     )
     return mapped, orders.count
+
+
+def _loma_orders(setup: Setup, constraint: Constraint | None, limit: int | None) -> Orders:
+    """The orders to try: a given one alone, or all that agree with what is given of it."""
+    temporal, first = setup.spatial.temporal, setup.nest.dims[0][0]
+    given = constraint.order if constraint is not None else ()
+    given = tuple((loop, size) for loop, size in given if loop == "*" or loop in setup.nest.sizes)
+    complete = [(loop, size) for loop, size in given if size is not None]
+    if complete and len(complete) == len(given) and _products(complete) == dict(temporal):
+        return orders_of([complete])
+    orders = all_orders(loop_factors(temporal, first, limit, fixed=complete))
+    return matching(orders, given) if given else orders
+
+
+def _products(loops: Sequence[tuple[str, int]]) -> dict[str, int]:
+    result: dict[str, int] = {}
+    for loop, size in loops:
+        result[loop] = result.get(loop, 1) * size
+    return {loop: size for loop, size in result.items() if size > 1}
 
 
 def _rank(mapped: Mapped, options: SearchOptions) -> tuple[float, float]:

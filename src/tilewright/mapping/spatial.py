@@ -10,17 +10,16 @@ from dataclasses import dataclass
 from math import inf, prod
 
 from tilewright.machine.model import Memory, Sharing
+from tilewright.machine.sharing import distinct_elements
+from tilewright.mapping.attach import Unrolling
 from tilewright.mapping.constraints import Constraint
 from tilewright.mapping.hierarchy import Hierarchy
 from tilewright.mapping.nest import LoopNest, NestOperand
-from tilewright.mapping.spatial_search import Pairs, best_fillings, fillings
+from tilewright.mapping.spatial_search import best_fillings, fillings
 from tilewright.mapping.zigzag_order import zigzag_order
 
-Unrolling = tuple[tuple[str, Pairs], ...]
-"""Per dim of the array, in its order, the loops unrolled over it, each with its factor."""
-
 _Factors = dict[str, dict[str, int]]
-"""The same while it is being made: by array dim, then by loop."""
+"""An unrolling while it is being made: by array dim, then by loop, the factor."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -176,7 +175,7 @@ def _shrunk_to_capacity(
     """
     old = [factors[dim][loop] for dim, loop in places]
     new = list(old)
-    while prod(new) > held and max(new) > 1:
+    while prod(new) > held and max(new, default=1) > 1:
         new[new.index(max(new))] -= 1
     by_old = dict(zip(old, new, strict=True))
     return _replaced(factors, {place: by_old[f] for place, f in zip(places, old, strict=True)})
@@ -191,7 +190,7 @@ def _shrunk_to_sharing(
     """
     new = {(dim, loop): factors[dim][loop] for dim, loop in places}
     tied = [dim for dim, _ in sharing.terms]
-    while new and max(new.values()) > 1:
+    while max(new.values(), default=1) > 1:
         extents = {d: prod(f for (dim, _), f in new.items() if dim == d) for d in tied}
         apart = prod(f for (dim, _), f in new.items() if dim not in tied)
         if distinct_elements(sharing, extents) * apart <= most:

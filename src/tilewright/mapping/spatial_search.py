@@ -141,7 +141,8 @@ def _search(
 
 def _scores(totals: NDArray[np.int64]) -> NDArray[np.float64]:
     units = totals.prod(axis=1).astype(np.float64)
-    return units + (units / totals.max(axis=1) - 1)
+    scores: NDArray[np.float64] = units + (units / totals.max(axis=1) - 1)
+    return scores
 
 
 def _bounds(problem: _Problem, totals: NDArray[np.int64], depth: int) -> NDArray[np.float64]:

@@ -306,12 +306,14 @@ def _outputs(state: _State) -> list[str]:
 
 
 def _report_unsupported(state: _State) -> None:
+    inputs = frozenset(state.model.inputs)
     for name, positions in state.unsupported.items():
         operator = state.model.operators[positions[0]]
         reads = [
             state.names[index]
-            for index in operator.inputs
-            if index in state.makers or index in state.model.inputs
+            for index in dict.fromkeys(operator.inputs)
+            if index in inputs or index in state.makers
+            if 0 <= index < len(state.names)
         ]
         problem = faults.unsupported(state.file, name, positions, reads)
         state.add(positions[0], problem)

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 MAX_RANK = 16
-"""TFLite itself stops at 8 axes."""
+"""TFLite's own operators stop at 8 axes or before."""
 
 OptionValue = int | float | bool | tuple[int, ...]
 

@@ -44,8 +44,9 @@ def pack(call: Call, kind: str) -> tuple[Step, ...]:
         raise ValueError(f"inputs of shapes {', '.join(str(value.shape) for value in inputs)}")
     axis = normal_axis(call.option("axis"), len(inputs[0].shape) + 1)
     shape = (*inputs[0].shape[:axis], 1, *inputs[0].shape[axis:])
+    widening = moves.reshape(inputs[0].shape, shape, channels_last=True)
     widened = tuple(
-        _widened(call, value, shape, f"{call.results[0].name}:part_{i}")
+        _widened(call, value, widening, f"{call.results[0].name}:part_{i}")
         for i, value in enumerate(inputs)
     )
     nest = moves.concat([shape] * len(inputs), axis, channels_last=True)
@@ -271,10 +272,10 @@ def _piece(
     )
 
 
-def _widened(call: Call, value: Value, shape: Shape, name: str) -> Step:
+def _widened(call: Call, value: Value, nest: Nest, name: str) -> Step:
     return Step(
         kind="reshape",
-        nest=moves.reshape(value.shape, shape, channels_last=True),
+        nest=nest,
         inputs=(value,),
         results=(Result(name=name, dtype=value.dtype, bits=value.bits),),
         attributes={"tflite_op": call.operator},

@@ -8,17 +8,20 @@ from tilewright.network.tflite_reader.call import HintedError, Result, Value
 from tilewright.network.tflite_reader.raw import ELEMENT_TYPES, MAX_RANK, ElementType, RawTensor
 from tilewright.units import packed_bytes
 
+_MAX_NAME_LENGTH = 4096
+
 
 def unique_names(tensors: Sequence[RawTensor]) -> tuple[str, ...]:
     """A name for each tensor: its own, with a number from its second use on.
 
-    One without a name is called by its position, `tensor_12`.
+    One without a name is called by its position, `tensor_12`; a name that goes on for pages is
+    cut short.
     """
     taken: set[str] = set()
     uses: dict[str, int] = {}
     names = []
     for position, tensor in enumerate(tensors):
-        wanted = tensor.name or f"tensor_{position}"
+        wanted = tensor.name[:_MAX_NAME_LENGTH] or f"tensor_{position}"
         name = wanted
         while name in taken:
             uses[wanted] = uses.get(wanted, 1) + 1

@@ -1,0 +1,83 @@
+"""Why a nest has no mapping: which memory, which operand, how many bits short."""
+
+from collections.abc import Mapping
+from math import prod
+
+from tilewright.errors import Problem
+from tilewright.machine.model import Memory
+from tilewright.mapping.attach import Spatial, attach
+from tilewright.mapping.constraints import Constraint
+from tilewright.mapping.hierarchy import Hierarchy
+from tilewright.mapping.nest import LoopNest, NestOperand, window_elements
+from tilewright.mapping.spatial import UnrollOptions, unrollings
+from tilewright.units import format_bits
+
+
+def operand_elements(nest: LoopNest, operand: NestOperand, extents: Mapping[str, float]) -> float:
+    """Elements of an operand when its loops have the given extents; others are at 1."""
+    size = prod(extents.get(loop, 1.0) for loop in nest.relevant(operand))
+    for relation in nest.relations_of(operand):
+        (a, _), (b, _) = relation.terms
+        size *= window_elements(relation, int(extents.get(a, 1)), int(extents.get(b, 1)))
+    return size
+
+
+def why_not(
+    name: str, nest: LoopNest, hierarchy: Hierarchy, constraint: Constraint | None
+) -> Problem:
+    """The reason that keeps an op from being mapped, with figures."""
+    found = unrollings(nest, hierarchy, constraint, UnrollOptions())
+    if not found:
+        return Problem(message=f"op {name!r}: no unrolling fits the array and its ports")
+    spatial = attach(nest, hierarchy, found[0])
+    shortages = []
+    for index, (memory, letters) in enumerate(hierarchy.levels):
+        needs = {letter: _least_bits(nest, hierarchy, spatial, letter, index) for letter in letters}
+        short = sum(needs.values()) - memory.size_bits
+        if short > 0:
+            shortages.append((short, memory, needs))
+    if shortages:
+        return _too_small(name, *max(shortages, key=lambda shortage: shortage[0]))
+    missing = _missing_port(hierarchy)
+    if missing:
+        return Problem(message=f"op {name!r}: {missing}", hint="`tilewright check` says more")
+    return Problem(
+        message=f"op {name!r}: each operand fits, but no order of its loops fits them all at once",
+        hint="a larger memory, another unrolling or a higher --lpf-limit",
+    )
+
+
+def _least_bits(
+    nest: LoopNest, hierarchy: Hierarchy, spatial: Spatial, letter: str, index: int
+) -> int:
+    """Bits an operand takes of a memory whatever the order: all of it at its top, else a tile."""
+    operand = next(o for o in nest.operands if o.letter == letter)
+    chain = hierarchy.chains[letter]
+    if chain[-1] == index:
+        bits = nest.final_bits if letter == "O" else operand.bits
+        return int(operand_elements(nest, operand, nest.sizes)) * bits
+    tile: dict[str, float] = {}
+    for loops in spatial.fractional[letter][: chain.index(index) + 1]:
+        for loop, factor in loops:
+            tile[loop] = tile.get(loop, 1.0) * factor
+    return int(operand_elements(nest, operand, tile) * operand.bits)
+
+
+def _too_small(name: str, short: float, memory: Memory, needs: Mapping[str, int]) -> Problem:
+    parts = ", ".join(f"{letter} {format_bits(bits)}" for letter, bits in needs.items())
+    total = sum(needs.values())
+    return Problem(
+        message=f"op {name!r}: memory {memory.name} has {format_bits(memory.size_bits)} and needs "
+        f"at least {format_bits(total)} ({parts}): {int(short):,} bits short",
+        hint=f"{format_bits(total)} of {memory.name} would do, or a larger memory above it",
+    )
+
+
+def _missing_port(hierarchy: Hierarchy) -> str:
+    for letter, chain in hierarchy.chains.items():
+        for level in range(len(chain)):
+            for direction in ("fl",) if letter == "O" else ("tl",):
+                if hierarchy.port(letter, level, direction) is None:
+                    memory = hierarchy.memory(letter, level)
+                    return f"{letter} has no `{direction}` port in {memory.name}"
+    return ""

@@ -1,0 +1,181 @@
+"""Mapping a whole network: every op on a core, equal nests searched once."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from math import ceil, fsum
+from typing import Literal
+
+from tilewright.errors import InfeasibleError, InputError, Problem
+from tilewright.machine.model import Core, Machine, VectorUnit
+from tilewright.mapping.constraints import DEFAULT_LINKS, Constraint, constraint_for
+from tilewright.mapping.diagnose import why_not
+from tilewright.mapping.hierarchy import Hierarchy, hierarchy_of
+from tilewright.mapping.nest import ARRAY_KINDS, LoopNest, nest_of, zigzag_nest
+from tilewright.mapping.search import Mapped, SearchOptions
+from tilewright.network.counts import macs
+from tilewright.network.graph import Network, Op
+from tilewright.network.kinds import KIND_CLASSES, is_mac
+
+Model = Literal["tilewright", "zigzag-3.9"]
+Search = Callable[[LoopNest, Hierarchy, Constraint | None, SearchOptions], Mapped | None]
+
+
+@dataclass(frozen=True, kw_only=True)
+class MappedOp:
+    """One op with its cost; `mapped` is None where the array is not at work."""
+
+    name: str
+    kind: str
+    macs: int
+    engine: Literal["array", "vector", "move"]
+    cycles: float
+    energy_pj: float
+    mapped: Mapped | None = None
+
+    @property
+    def bound_by(self) -> str:
+        """What takes most of its time: array, vector, a port, loading or storing."""
+        if self.mapped is None:
+            return self.engine
+        cost = self.mapped.cost
+        parts = {
+            "array": cost.compute_cycles,
+            "loading": cost.onload_cycles,
+            "storing": cost.offload_cycles + cost.drain_cycles,
+            "stall": cost.stall_cycles,
+        }
+        largest = max(parts, key=lambda part: parts[part])
+        if largest != "stall":
+            return largest
+        memory, port, _ = max(cost.port_stalls, key=lambda stall: stall[2])
+        return f"{memory}.{port}"
+
+
+@dataclass(frozen=True, kw_only=True)
+class MappedNetwork:
+    """All ops of a network with their mappings on one core, run one after the other."""
+
+    network: Network
+    machine: Machine
+    model: Model
+    options: SearchOptions
+    ops: tuple[MappedOp, ...]
+    searched: int
+    """Nests that were searched; equal ones are searched once."""
+
+    @property
+    def cycles(self) -> float:
+        """Cycles of all ops, one after the other."""
+        return fsum(op.cycles for op in self.ops)
+
+    @property
+    def energy_pj(self) -> float:
+        """Energy of all ops."""
+        return fsum(op.energy_pj for op in self.ops)
+
+    @property
+    def candidates(self) -> int:
+        """Mappings that were costed."""
+        seen = {id(op.mapped): op.mapped.candidates for op in self.ops if op.mapped}
+        return sum(seen.values())
+
+
+def default_vector_unit(core: Core) -> VectorUnit:
+    """What serves where a machine declares none: 16 lanes, each as dear as a multiplication."""
+    return VectorUnit(lanes=16, op_pj=core.array.mac_pj)
+
+
+def map_network(
+    network: Network,
+    machine: Machine,
+    constraints: Sequence[Constraint],
+    search: Search,
+    options: SearchOptions,
+    model: Model = "tilewright",
+) -> MappedNetwork:
+    """The best mapping of every op on the machine's first core, one op at a time.
+
+    Raises:
+        InfeasibleError: some ops have no mapping; every one of them says why.
+    """
+    core = machine.cores[0]
+    entries = {c.name: c for c in reversed(constraints)}
+    cache: dict[object, Mapped | None] = {}
+    ops: list[MappedOp] = []
+    problems: list[Problem] = []
+    for op in network.ops:
+        if model == "zigzag-3.9" and not (op.attribute("zigzag_type") or is_mac(op.kind)):
+            continue
+        if model == "tilewright" and op.kind not in ARRAY_KINDS:
+            ops.append(_off_the_array(op, core))
+            continue
+        constraint = constraint_for(op, entries)
+        try:
+            nest = (zigzag_nest if model == "zigzag-3.9" else nest_of)(op, network)
+            hierarchy = hierarchy_of(machine, core, _links(nest, constraint))
+        except ValueError as error:
+            problems.append(Problem(message=str(error)))
+            continue
+        key = (nest, hierarchy.levels, _fixed(constraint))
+        if key not in cache:
+            cache[key] = search(nest, hierarchy, constraint, options)
+        mapped = cache[key]
+        if mapped is None:
+            problems.append(why_not(op.name, nest, hierarchy, constraint))
+            continue
+        ops.append(
+            MappedOp(
+                name=op.name,
+                kind=op.kind,
+                macs=nest.points if model == "zigzag-3.9" else macs(op, network),
+                engine="array",
+                cycles=mapped.cost.cycles,
+                energy_pj=mapped.cost.energy_pj,
+                mapped=mapped,
+            )
+        )
+    if problems:
+        raise InfeasibleError(*problems)
+    return MappedNetwork(
+        network=network,
+        machine=machine,
+        model=model,
+        options=options,
+        ops=tuple(ops),
+        searched=len(cache),
+    )
+
+
+def _links(nest: LoopNest, constraint: Constraint | None) -> Mapping[str, str]:
+    links = dict(constraint.links if constraint is not None else DEFAULT_LINKS)
+    missing = [o.letter for o in nest.operands if o.letter not in links]
+    if missing:
+        entry = constraint.name if constraint else "default"
+        message = f"mapping entry {entry!r}: memory_operand_links has no operand {missing[0]}"
+        hint = "write memory_operand_links: {O: O, W: I2, I: I1}"
+        raise InputError(Problem(message=message, hint=hint))
+    return {o.letter: links[o.letter] for o in nest.operands}
+
+
+def _fixed(constraint: Constraint | None) -> object:
+    """What of a constraint decides a search; its name does not."""
+    if constraint is None:
+        return None
+    return constraint.spatial, constraint.hints, constraint.order, constraint.links
+
+
+def _off_the_array(op: Op, core: Core) -> MappedOp:
+    """An op of the vector unit, or a move, which is free until a program places it."""
+    if KIND_CLASSES[op.kind] == "move":
+        return MappedOp(
+            name=op.name, kind=op.kind, macs=0, engine="move", cycles=0.0, energy_pj=0.0
+        )
+    vector = core.vector or default_vector_unit(core)
+    return MappedOp(
+        name=op.name,
+        kind=op.kind,
+        macs=0,
+        engine="vector",
+        cycles=float(ceil(op.points / vector.lanes)),
+        energy_pj=op.points * vector.op_pj,
+    )
