@@ -5,8 +5,9 @@ Every command imports its code when it runs: `--help` stays instant.
 
 import json
 import sys
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any, Literal
 
 import click
 
@@ -100,6 +101,76 @@ def check(
     _exit_with(run, as_json=as_json)
 
 
+@tilewright.command(name="map")
+@click.argument("network")
+@click.option("--on", "machine", metavar="MACHINE", required=True, help="The machine to map on.")
+@click.option("--mapping", metavar="FILE", help="Constraints (ZigZag YAML), or saved mappings.")
+@click.option("--objective", type=click.Choice(["latency", "energy", "edp"]), default="latency")
+@click.option(
+    "--search", type=click.Choice(["loma", "anneal", "complete"]), default="loma",
+    help="All orders of few factors, annealing over all factors, or all with proof.",
+)  # fmt: skip
+@click.option("--lpf-limit", type=click.IntRange(1, 12), default=6, help="Factors LOMA permutes.")
+@click.option("--budget", type=click.IntRange(1), default=200_000, help="Candidates to cost.")
+@click.option("--seed", type=int, default=0, help="Seed of the annealing search.")
+@click.option(
+    "--model", type=click.Choice(["tilewright", "zigzag-3.9"]), default="tilewright",
+    help="Whose rules count: ours, or ZigZag's to the digit.",
+)  # fmt: skip
+@click.option("-o", "--output", metavar="FILE", help="Write the mappings as text to read back.")
+@_DIMS
+@_BITS
+@_JSON
+def map_(  # noqa: PLR0913  # one parameter per flag
+    network: str,
+    machine: str,
+    mapping: str | None,
+    objective: Literal["latency", "energy", "edp"],
+    search: Literal["loma", "anneal", "complete"],
+    lpf_limit: int,
+    budget: int,
+    seed: int,
+    model: Literal["tilewright", "zigzag-3.9"],
+    output: str | None,
+    dims: tuple[str, ...],
+    bits: int | None,
+    as_json: bool,
+) -> None:
+    """Map every op of a network on a core: the best unrolling and loop order, and their cost."""
+
+    def run() -> None:
+        from tilewright.machine.load import load_machine
+        from tilewright.mapping.network import MapOptions, map_network
+        from tilewright.mapping.saved import read_mapping_file, save_mappings
+        from tilewright.mapping.search import SearchOptions
+        from tilewright.mapping.searches import search_named
+        from tilewright.network.load import load_network
+        from tilewright.report.mapping import mapping_json, mapping_view
+
+        constraints, given = read_mapping_file(mapping)
+        how = MapOptions(
+            search=search_named(search),
+            options=SearchOptions(
+                objective=objective,
+                lpf_limit=lpf_limit,
+                budget=budget,
+                seed=seed,
+                round_off=model == "zigzag-3.9",
+            ),
+            model=model,
+            constraints=constraints,
+            given=given,
+        )
+        layers = load_network(network, dims=_sizes(dims), bits=bits)
+        with _progress("mapping", quiet=as_json) as step:
+            result = map_network(layers, load_machine(machine), how, step)
+        if output is not None:
+            save_mappings(result, output)
+        _print(lambda: mapping_json(result), lambda: mapping_view(result), as_json)
+
+    _exit_with(run, as_json=as_json)
+
+
 @tilewright.command()
 @click.argument("what", type=click.Choice(["machine"]))
 def schema(what: str) -> None:
@@ -167,6 +238,20 @@ def _print(data: Callable[[], dict[str, Any]], view: Callable[[], Any], as_json:
     from tilewright.report.tables import show as show_view
 
     show_view(view())
+
+
+@contextmanager
+def _progress(what: str, *, quiet: bool) -> Iterator[Callable[[int, int], None]]:
+    """A progress bar on a terminal, nothing elsewhere."""
+    if quiet or not sys.stderr.isatty():
+        yield lambda done, total: None
+        return
+    from rich.console import Console
+    from rich.progress import Progress
+
+    with Progress(console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task(what, total=None)
+        yield lambda done, total: bar.update(task, completed=done, total=total)
 
 
 def _print_json(data: dict[str, Any]) -> None:

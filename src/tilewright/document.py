@@ -78,7 +78,7 @@ def read_document(path: Path, *, last_key_wins: bool = False) -> Document:
     Raises:
         InputError: the file cannot be read, is no YAML, or is built to exhaust its reader.
     """
-    return parse_document(_text(path), str(path), last_key_wins=last_key_wins)
+    return parse_document(read_text(path), str(path), last_key_wins=last_key_wins)
 
 
 def parse_document(text: str, file: str, *, last_key_wins: bool = False) -> Document:
@@ -148,7 +148,12 @@ def suggestion(word: str, known: Sequence[str]) -> str:
     return f"did you mean {near[0]!r}?" if near else f"known: {', '.join(known)}"
 
 
-def _text(path: Path) -> str:
+def read_text(path: Path) -> str:
+    """The text of a file of a size that a person could have written.
+
+    Raises:
+        InputError: it cannot be read, is larger, or is no text.
+    """
     try:
         with path.open("rb") as stream:
             raw = stream.read(_MAX_BYTES + 1)
@@ -292,7 +297,7 @@ def _problems(
 
 
 def _meant(model: type[BaseModel], at: Location, missing: Sequence[Location]) -> str:
-    """The key that an unknown one is a misspelling of, if any; a missing key need not be as near."""
+    """The key that an unknown one is a misspelling of, if any; a missing key may be less near."""
     word = str(at[-1])
     lost = [str(other[-1]) for other in missing if other[:-1] == at[:-1]]
     near = difflib.get_close_matches(word, _keys(model, at[:-1]), n=1)

@@ -85,6 +85,18 @@ def format_count(count: int) -> str:
     return str(count)
 
 
+def format_energy(energy: float) -> str:
+    """Write an energy given in pJ with a fitting prefix.
+
+    >>> [format_energy(e) for e in (12.5, 4.2e5, 3.6e9)]
+    ['12.5 pJ', '420 nJ', '3.6 mJ']
+    """
+    for unit, scale in (("J", 1e12), ("mJ", 1e9), ("µJ", 1e6), ("nJ", 1e3)):
+        if energy >= scale:
+            return f"{energy / scale:.4g} {unit}"
+    return f"{energy:.4g} pJ"
+
+
 def energy_pj(events: Iterable[tuple[int, float]]) -> float:
     """Price integer event counts in pJ; `fsum` makes the total independent of order."""
     return math.fsum(count * pj_each for count, pj_each in events)

@@ -199,7 +199,7 @@ def _change(draw: st.DrawFn, inner: Any, last: str | int, data: Any) -> None:
     elif how == "remove":
         del inner[last]
     elif how == "rename" and isinstance(inner, dict):
-        inner[draw(st.sampled_from((*KEYS, *WORDS)))] = inner.pop(last)
+        inner[draw(st.sampled_from((*KEYS, "bank", "I1", "fl", "x.y", "é")))] = inner.pop(last)
     elif how == "copy":
         source = data
         for step in draw(st.sampled_from(list(paths(data)))):

@@ -145,7 +145,7 @@ def _port_text(
     reading: MachineReading, memory: Memory, name: str, kind: str, uses: Sequence[tuple[str, str]]
 ) -> str:
     """A port as one line of YAML, as wide as the memory's widest."""
-    width = max((p.bits_per_cycle for p in memory.ports), default=64)
+    width = max((p.bits_per_cycle for p in memory.ports), default=min(64, memory.size_bits))
     allocation = ", ".join(f"'{operand}, {direction}'" for operand, direction in uses)
     return (
         f"{{name: {name}, type: {kind}, bandwidth_max: {written_bits(reading.document, width)}, "
@@ -291,14 +291,14 @@ def _open_ends(reading: MachineReading, machine: Machine) -> Iterator[Problem]:
 def _open_end(
     reading: MachineReading, machine: Machine, key: str, missing: Sequence[tuple[str, str]]
 ) -> Problem:
-    names = " and ".join(f"{_ROLE_OF[o]} ({o}, top memory {memory})" for o, memory in missing)
+    names = _listed([f"{_ROLE_OF[o]} ({o}, top memory {memory})" for o, memory in missing])
     what = (
         f"{names} come from nowhere: no memory above, no source"
         if key == "sources"
         else f"{names} have nowhere to go: no memory above, no sink"
     )
     externals = [m for m in machine.memories if m.role == "external"]
-    operands = " and ".join(dict.fromkeys(o for o, _ in missing))
+    operands = _listed(list(dict.fromkeys(o for o, _ in missing)))
     if externals:
         what += f"; {externals[-1].name} does not hold {operands}"
     else:
@@ -313,6 +313,10 @@ def _open_end(
         hint=hint,
         severity="error" if externals else "warning",
     )
+
+
+def _listed(words: Sequence[str]) -> str:
+    return " and ".join(part for part in (", ".join(words[:-1]), words[-1]) if part)
 
 
 def _end_remedy(key: str, missing: Sequence[tuple[str, str]], declared: Sequence[str]) -> str:
@@ -330,6 +334,8 @@ def _end_remedy(key: str, missing: Sequence[tuple[str, str]], declared: Sequence
 
 
 def _order_warnings(reading: MachineReading, machine: Machine) -> Iterator[Problem]:
+    if reading.unread_operands:
+        return  # the order would lack a memory
     for core in machine.cores:
         levels = machine.levels(core)
         found = next(inversions(levels), None)

@@ -112,7 +112,7 @@ def nest_of(op: Op, network: Network) -> LoopNest:
         ValueError: an index of the op is of a form that mappings do not know.
     """
     if op.kind not in ARRAY_KINDS:
-        raise ValueError(f"op {op.name!r}: the array does not run {op.kind}")
+        raise ValueError(f"the array does not run {op.kind}")
     dims = dict(op.dims)
     relations: dict[str, Relation] = {}
     operands = []
@@ -145,7 +145,7 @@ def _axis_names(
     if len(terms) <= 1 or _is_mixed_radix(terms, sizes):
         return [dim for dim, _ in index.terms]
     if len(index.terms) != 2 or index.divisor != 1 or any(f < 0 for _, f in index.terms):
-        raise ValueError(f"op {op.name!r}: index {index} of {operand.name} cannot be mapped")
+        raise ValueError(f"index {index} of {operand.name} cannot be mapped")
     first, second = index.terms
     target = f"I{first[0][1:]}" if first[0][0] == "O" else f"{operand.name}{position}"
     relations[target] = Relation(target, (first, second), extent)
@@ -171,7 +171,7 @@ def zigzag_nest(op: Op, network: Network) -> LoopNest:
     if op.attribute("zigzag_type"):
         return _as_written(op)
     if not is_mac(op.kind) or op.kind == "conv_transpose":
-        raise ValueError(f"op {op.name!r}: ZigZag counts nothing for {op.kind}")
+        raise ValueError(f"ZigZag counts nothing for {op.kind}")
     nest = nest_of(op, network)
     operands = tuple(
         NestOperand(o.letter, o.axes, 16 if o.letter == "O" else 8) for o in nest.operands

@@ -1,22 +1,26 @@
 """Mapping a whole network: every op on a core, equal nests searched once."""
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from math import ceil, fsum
 from typing import Literal
 
 from tilewright.errors import InfeasibleError, InputError, Problem
 from tilewright.machine.model import Core, Machine, VectorUnit
+from tilewright.mapping.attach import attach
 from tilewright.mapping.constraints import DEFAULT_LINKS, Constraint, constraint_for
 from tilewright.mapping.diagnose import why_not
+from tilewright.mapping.evaluate import Setup, cost_of, evaluate_loops
 from tilewright.mapping.hierarchy import Hierarchy, hierarchy_of
 from tilewright.mapping.nest import ARRAY_KINDS, LoopNest, nest_of, zigzag_nest
-from tilewright.mapping.search import Mapped, SearchOptions
+from tilewright.mapping.search import Mapped, SearchOptions, loma
+from tilewright.mapping.text import GivenMapping, given_loops
 from tilewright.network.counts import macs
 from tilewright.network.graph import Network, Op
 from tilewright.network.kinds import KIND_CLASSES, is_mac
 
 Model = Literal["tilewright", "zigzag-3.9"]
+_DEFAULT_OPTIONS = SearchOptions()
 Search = Callable[[LoopNest, Hierarchy, Constraint | None, SearchOptions], Mapped | None]
 
 
@@ -85,65 +89,116 @@ def default_vector_unit(core: Core) -> VectorUnit:
     return VectorUnit(lanes=16, op_pj=core.array.mac_pj)
 
 
+@dataclass(frozen=True, kw_only=True)
+class MapOptions:
+    """How a network is mapped: by which model, with which search, under which constraints.
+
+    `given` mappings are costed as they are. `tops` names the top memory of operands, per op: what
+    is resident there is not fetched from above (op name, then letter, then memory).
+    """
+
+    search: Search = loma
+    options: SearchOptions = _DEFAULT_OPTIONS
+    model: Model = "tilewright"
+    constraints: tuple[Constraint, ...] = ()
+    given: Mapping[str, GivenMapping] | None = None
+    tops: Mapping[str, Mapping[str, str]] | None = None
+
+
 def map_network(
     network: Network,
     machine: Machine,
-    constraints: Sequence[Constraint],
-    search: Search,
-    options: SearchOptions,
-    model: Model = "tilewright",
+    how: MapOptions,
+    progress: Callable[[int, int], None] = lambda done, total: None,
 ) -> MappedNetwork:
     """The best mapping of every op on the machine's first core, one op at a time.
 
     Raises:
         InfeasibleError: some ops have no mapping; every one of them says why.
     """
-    core = machine.cores[0]
-    entries = {c.name: c for c in reversed(constraints)}
-    cache: dict[object, Mapped | None] = {}
-    ops: list[MappedOp] = []
-    problems: list[Problem] = []
-    for op in network.ops:
-        if model == "zigzag-3.9" and not (op.attribute("zigzag_type") or is_mac(op.kind)):
-            continue
-        if model == "tilewright" and op.kind not in ARRAY_KINDS:
-            ops.append(_off_the_array(op, core))
-            continue
+    mapper = _Mapper(network, machine, how)
+    for number, op in enumerate(network.ops):
+        mapper.add(op)
+        progress(number + 1, len(network.ops))
+    if mapper.problems:
+        raise InfeasibleError(*mapper.problems)
+    return MappedNetwork(
+        network=network,
+        machine=machine,
+        model=how.model,
+        options=how.options,
+        ops=tuple(mapper.ops),
+        searched=len(mapper.cache),
+    )
+
+
+@dataclass
+class _Mapper:
+    network: Network
+    machine: Machine
+    how: MapOptions
+    cache: dict[object, Mapped | None] = field(default_factory=dict)
+    ops: list[MappedOp] = field(default_factory=list)
+    problems: list[Problem] = field(default_factory=list)
+
+    def add(self, op: Op) -> None:
+        core, zigzag = self.machine.cores[0], self.how.model == "zigzag-3.9"
+        if zigzag and not (op.attribute("zigzag_type") or is_mac(op.kind)):
+            return
+        if not zigzag and op.kind not in ARRAY_KINDS:
+            self.ops.append(_off_the_array(op, core))
+            return
+        entries = {c.name: c for c in reversed(self.how.constraints)}
         constraint = constraint_for(op, entries)
         try:
-            nest = (zigzag_nest if model == "zigzag-3.9" else nest_of)(op, network)
-            hierarchy = hierarchy_of(machine, core, _links(nest, constraint))
+            nest = (zigzag_nest if zigzag else nest_of)(op, self.network)
+            tops = (self.how.tops or {}).get(op.name)
+            hierarchy = hierarchy_of(self.machine, core, _links(nest, constraint), tops)
+            mapped = self._mapped(op, nest, hierarchy, constraint)
         except ValueError as error:
-            problems.append(Problem(message=str(error)))
-            continue
-        key = (nest, hierarchy.levels, _fixed(constraint))
-        if key not in cache:
-            cache[key] = search(nest, hierarchy, constraint, options)
-        mapped = cache[key]
+            self.problems.append(Problem(message=f"op {op.name!r}: {error}"))
+            return
         if mapped is None:
-            problems.append(why_not(op.name, nest, hierarchy, constraint))
-            continue
-        ops.append(
+            self.problems.append(why_not(op.name, nest, hierarchy, constraint))
+            return
+        self.ops.append(
             MappedOp(
                 name=op.name,
                 kind=op.kind,
-                macs=nest.points if model == "zigzag-3.9" else macs(op, network),
+                macs=nest.points if zigzag else macs(op, self.network),
                 engine="array",
                 cycles=mapped.cost.cycles,
                 energy_pj=mapped.cost.energy_pj,
                 mapped=mapped,
             )
         )
-    if problems:
-        raise InfeasibleError(*problems)
-    return MappedNetwork(
-        network=network,
-        machine=machine,
-        model=model,
-        options=options,
-        ops=tuple(ops),
-        searched=len(cache),
-    )
+
+    def _mapped(
+        self, op: Op, nest: LoopNest, hierarchy: Hierarchy, constraint: Constraint | None
+    ) -> Mapped | None:
+        given = (self.how.given or {}).get(op.name)
+        if given is not None:
+            return costed(nest, hierarchy, given, self.how.options)
+        key = (nest, hierarchy.levels, _fixed(constraint))
+        if key not in self.cache:
+            self.cache[key] = self.how.search(nest, hierarchy, constraint, self.how.options)
+        return self.cache[key]
+
+
+def costed(
+    nest: LoopNest, hierarchy: Hierarchy, given: GivenMapping, options: SearchOptions
+) -> Mapped | None:
+    """A given mapping with its cost; None if a direction it needs has no port.
+
+    Raises:
+        ValueError: the mapping does not belong to this nest or these memories.
+    """
+    spatial = attach(nest, hierarchy, given.unrolling, round_off=options.round_off)
+    loops = given_loops(given, nest, hierarchy)
+    batch = evaluate_loops(Setup(nest, hierarchy, spatial), loops)
+    if not batch.fits[0]:
+        return None
+    return Mapped(setup=batch.setup, loops=loops, cost=cost_of(batch), candidates=1)
 
 
 def _links(nest: LoopNest, constraint: Constraint | None) -> Mapping[str, str]:

@@ -27,6 +27,9 @@ class SearchOptions:
     even: bool = False
     mixed_unrolling: bool = False
     unrollings: int = 3
+    budget: int = 200_000
+    """Candidates that a search may cost, where it does not cost all."""
+    seed: int = 0
     round_off: bool = False
     """Let float round-off add passes, as ZigZag does."""
 
@@ -39,6 +42,9 @@ class Mapped:
     loops: Loops
     cost: Cost
     candidates: int
+    bound: float | None = None
+    """No mapping does better than this in the objective's first value, if a search shows that."""
+    proven: bool = False
 
 
 def rank(objective: Objective, cycles: float, energy_pj: float) -> tuple[float, float]:

@@ -126,11 +126,11 @@ def layer_of(file: LayerFile) -> tuple[Layer | None, list[tuple[str, str, str]]]
         if operands and letter not in file.operand_precision:
             message = f"the precision of {letter} is missing"
             faults.append(("operand_precision", message, f"write {letter}: 8"))
-    for key in ("O", "O_final"):
-        if file.operand_precision.get(key) == 0:
-            faults.append(
-                ("operand_precision", f"{key} of 0 bits holds nothing", f"write {key}: 8")
-            )
+    faults += [
+        ("operand_precision", f"{key} of 0 bits holds nothing", f"write {key}: 8")
+        for key in ("O", "O_final")
+        if file.operand_precision.get(key) == 0
+    ]
     pads, given = _window_sizes(file, faults)
     if faults:
         return None, faults

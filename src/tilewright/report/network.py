@@ -6,10 +6,8 @@ from rich.console import RenderableType
 
 from tilewright.network.counts import constant_bytes, macs, weight_bytes
 from tilewright.network.graph import Network, Op
-from tilewright.report.tables import heading, stacked, table
+from tilewright.report.tables import heading, shortened, stacked, table
 from tilewright.units import format_bytes, format_count
-
-_LONGEST_NAME = 44
 
 
 def network_json(network: Network) -> dict[str, Any]:
@@ -42,7 +40,7 @@ def network_view(network: Network) -> RenderableType:
     for op, n in zip(network.ops, counted, strict=True):
         result = network.by_name[op.outputs[0].tensor]
         grid.add_row(
-            _shortened(op.name),
+            shortened(op.name),
             op.kind,
             " ".join(f"{dim} {size}" for dim, size in op.dims if size > 1) or "1",
             "x".join(map(str, result.shape)) or "scalar",
@@ -111,7 +109,3 @@ def _largest(network: Network) -> str:
         return "none"
     tensor = max(made, key=lambda t: (t.size_bytes, t.name))
     return f"{format_bytes(tensor.size_bytes)} ({tensor.name})"
-
-
-def _shortened(name: str) -> str:
-    return name if len(name) <= _LONGEST_NAME else f"…{name[-_LONGEST_NAME + 1 :]}"

@@ -9,6 +9,12 @@ from rich.table import Table
 from rich.text import Text
 
 _PIPED_WIDTH = 220
+_LONGEST_NAME = 44
+
+
+def shortened(name: str) -> str:
+    """A name cut at the front, where generated names are least telling."""
+    return name if len(name) <= _LONGEST_NAME else f"…{name[-_LONGEST_NAME + 1 :]}"
 
 
 def table(*columns: str) -> Table:

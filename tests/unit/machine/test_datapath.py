@@ -280,6 +280,13 @@ def test_memories_listed_top_down_are_one_warning_with_the_right_order() -> None
     assert hints(data) == ["write memories in the order: reg, bank, ddr"]
 
 
+def test_no_order_is_given_that_would_lack_a_memory() -> None:
+    data = sound_machine()
+    data["memories"] = dict(reversed(data["memories"].items()))
+    data["memories"]["reg"]["size"] = 0
+    assert messages(data) == ["memories.reg.size: must be more than 0"]
+
+
 def test_an_order_inside_a_core_is_mended_there() -> None:
     sound = sound_machine()
     memories = sound["memories"]

@@ -66,9 +66,9 @@ def _run(op: Op, network: Network, tensors: Mapping[str, Any]) -> Any:
         made = np.full(shape, neutral)
         function.at(made, places, np.where(inside, reads[0], neutral)[touched])
         return made
-    if op.kind == "pad" and len(reads) > 1:
+    if op.kind == "pad":
         inside, _ = _places(op, op.inputs[0], tensors[op.inputs[0].tensor].shape)
-        reads = [np.where(inside, *reads)]
+        reads = [np.where(inside, reads[0], float(op.attribute("value", 0)))]  # type: ignore[arg-type]  # a number
     values = sum(reads) if op.kind in _MOVES else _ELEMENT[op.kind](*reads)
     made = np.full(shape, np.nan)
     made[places] = values[touched]

@@ -94,6 +94,24 @@ def single(
     )
 
 
+def chain(*ops: str, names: tuple[str, ...]) -> ModelSpec:
+    """Operators one behind the other on tensors with these names."""
+    keys = [f"key{i}" for i in range(len(names))]
+    if len(set(names)) == len(names) and all(names):
+        keys = list(names)
+    return ModelSpec(
+        tensors={
+            key: TensorSpec(shape=(2, 3), name=name) for key, name in zip(keys, names, strict=True)
+        },
+        operators=tuple(
+            OperatorSpec(op=op, inputs=(keys[i],), outputs=(keys[i + 1],))
+            for i, op in enumerate(ops)
+        ),
+        inputs=(keys[0],),
+        outputs=(keys[-1],),
+    )
+
+
 def arrays(tensors: Mapping[str, TensorSpec]) -> dict[str, Any]:
     return {
         key: np.frombuffer(spec.data, dtype=spec.dtype).reshape(spec.shape)

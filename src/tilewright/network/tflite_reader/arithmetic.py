@@ -93,7 +93,8 @@ def along_last(call: Call, kind: str) -> tuple[Step, ...]:
     """SOFTMAX and normalisations: each result depends on its whole last axis."""
     data = call.tensor(0)
     nest = along(data.shape, [-1], channels_last=True)
-    return call.step(kind, nest, (data,), {"axis": len(data.shape) - 1, **_scalars(call)})
+    last = len(data.shape) - 1
+    return call.step(kind, nest, (data,), {"axis": last, "axes": (last,), **_scalars(call)})
 
 
 def cumsum(call: Call, kind: str) -> tuple[Step, ...]:

@@ -38,6 +38,7 @@ class _State:
     model: RawModel
     names: tuple[str, ...]
     makers: Mapping[int, int]
+    inputs: frozenset[int]
     outputs: frozenset[int]
     builder: NetworkBuilder
     is_resized: bool = False
@@ -67,6 +68,7 @@ def interpret(model: RawModel, path: Path, dims: Mapping[str, int]) -> Network:
         model=model,
         names=tensors.unique_names(model.tensors),
         makers=makers,
+        inputs=frozenset(model.inputs),
         outputs=frozenset(model.outputs),
         builder=NetworkBuilder(path.stem, source=str(path)),
     )
@@ -289,16 +291,22 @@ def _check_shape(
 
 
 def _outputs(state: _State) -> list[str]:
+    """The tensors that ops make for the outside; inputs and constants need no op."""
     end = len(state.model.operators)
     names = []
     for index in dict.fromkeys(state.model.outputs):
         if not 0 <= index < len(state.names):
             message = f"output: there is no tensor {index} among {len(state.names)}"
             state.complain(end, message, faults.DAMAGED)
-        elif index in state.makers:
-            names.append(state.names[index])
+            continue
+        name, value = state.names[index], state.values.get(index)
+        is_constant = value.is_constant if value else bool(len(state.model.tensors[index].data))
+        if index in state.makers and not is_constant:
+            names.append(name)
+        elif is_constant or index in state.inputs:
+            _LOGGER.warning("%s: output %r needs no op and is left out", state.file, name)
         else:
-            _LOGGER.warning("%s: no operator makes output %r", state.file, state.names[index])
+            state.complain(end, f"output: no operator makes {name!r}", faults.DAMAGED)
     if not names and not state.problems:
         message = "no operator makes an output: there is nothing to run"
         state.complain(end, message, faults.DAMAGED)
@@ -306,13 +314,12 @@ def _outputs(state: _State) -> list[str]:
 
 
 def _report_unsupported(state: _State) -> None:
-    inputs = frozenset(state.model.inputs)
     for name, positions in state.unsupported.items():
         operator = state.model.operators[positions[0]]
         reads = [
             state.names[index]
             for index in dict.fromkeys(operator.inputs)
-            if index in inputs or index in state.makers
+            if index in state.inputs or index in state.makers
             if 0 <= index < len(state.names)
         ]
         problem = faults.unsupported(state.file, name, positions, reads)

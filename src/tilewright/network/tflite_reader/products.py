@@ -135,7 +135,7 @@ def fully_connected(call: Call, kind: str) -> tuple[Step, ...]:
     if not keeps_axes:
         nest = _one_row_axis(nest)
     nest = _with_bias(nest, bias, Index((("K", 1),)))
-    return first + call.step(kind, nest, (data, weights, *bias), {"transpose_right": 1})
+    return first + call.step(kind, nest, (data, weights, *bias), {"transA": 0, "transB": 1})
 
 
 def batch_matmul(call: Call, kind: str) -> tuple[Step, ...]:
@@ -150,7 +150,7 @@ def batch_matmul(call: Call, kind: str) -> tuple[Step, ...]:
     inner = (left.shape[-2 if transposed[0] else -1], right.shape[-1 if transposed[1] else -2])
     if inner[0] != inner[1]:
         raise ValueError(f"shapes {left.shape} and {right.shape}: {inner[0]} against {inner[1]}")
-    attributes = {"transpose_left": int(transposed[0]), "transpose_right": int(transposed[1])}
+    attributes = {"transA": int(transposed[0]), "transB": int(transposed[1])}
     return call.step(kind, nest, (left, right), attributes)
 
 
@@ -233,6 +233,7 @@ def _window_attributes(windows: Sequence[Window]) -> dict[str, AttributeValue]:
     return {
         "kernel_shape": tuple(w.kernel for w in windows),
         "strides": tuple(w.stride for w in windows),
+        "dilations": tuple(w.dilation for w in windows),
         "pads": (*begins, *ends),
     }
 
@@ -247,9 +248,5 @@ def _conv_step(
     """The step of a convolution; `sliding` is its windows and its number of groups."""
     windows, groups = sliding
     assert nest.output is not None
-    attributes: dict[str, AttributeValue] = {
-        **_window_attributes(windows),
-        "dilations": tuple(w.dilation for w in windows),
-        "group": groups,
-    }
+    attributes: dict[str, AttributeValue] = {**_window_attributes(windows), "group": groups}
     return call.step(kind, _with_bias(nest, inputs[2:], nest.output[-1]), inputs, attributes)

@@ -76,7 +76,8 @@ def broadcast_to(call: Call, kind: str) -> tuple[Step, ...]:
         return computed_move(call, kind)
     if any(size < 0 for size in shape) or broadcast(data.shape, shape) != shape:
         raise ValueError(f"shape {data.shape} does not broadcast to {shape}")
-    return call.step(kind, moves.expand(data.shape, shape, channels_last=True), (data,))
+    nest = moves.expand(data.shape, shape, channels_last=True)
+    return call.step(kind, nest, (data,), {"shape": shape})
 
 
 def tile(call: Call, kind: str) -> tuple[Step, ...]:
@@ -102,7 +103,8 @@ def fill(call: Call, kind: str) -> tuple[Step, ...]:
         return computed_move(call, kind)
     if any(size < 0 for size in shape):
         raise ValueError(f"shape {shape} is not possible")
-    return call.step(kind, moved(shape, everywhere(value), channels_last=True), (value,))
+    nest = moved(shape, everywhere(value), channels_last=True)
+    return call.step(kind, nest, (value,), {"shape": shape})
 
 
 def space_blocks(call: Call, kind: str) -> tuple[Step, ...]:
@@ -159,18 +161,28 @@ def resize(call: Call, kind: str) -> tuple[Step, ...]:
     if len(size) != 2 or min(size) < 1 or 0 in data.shape:
         raise ValueError(f"a size of {size} for images of shape {data.shape}")
     is_nearest = call.operator == "RESIZE_NEAREST_NEIGHBOR"
-    is_aligned = bool(call.option("align_corners"))
-    attributes: dict[str, AttributeValue] = {
-        "mode": "nearest" if is_nearest else "linear",
-        "align_corners": int(is_aligned),
-        "half_pixel_centers": int(call.option("half_pixel_centers")),
-    }
+    coordinates = _coordinates(call)
     batch, height, width, channels = data.shape
-    if is_nearest and not is_aligned and size[0] % height == 0 and size[1] % width == 0:
+    is_whole = size[0] % height == 0 and size[1] % width == 0
+    if is_nearest and is_whole and coordinates != "align_corners":
         nest = _magnified(data.shape, (size[0] // height, size[1] // width))
     else:
         nest = moves.anywhere((batch, *size, channels), channels_last=True)
+    attributes: dict[str, AttributeValue] = {
+        "mode": "nearest" if is_nearest else "linear",
+        "coordinate_transformation_mode": coordinates,
+    }
+    if is_nearest:
+        rounding = "floor" if coordinates == "asymmetric" else "round_prefer_ceil"
+        attributes["nearest_mode"] = rounding
     return call.step(kind, nest, (data,), attributes)
+
+
+def _coordinates(call: Call) -> str:
+    """How a resize finds the place to read, in ONNX's words."""
+    if call.option("align_corners"):
+        return "align_corners"
+    return "half_pixel" if call.option("half_pixel_centers") else "asymmetric"
 
 
 def _wanted_shape(call: Call) -> tuple[int, ...] | None:

@@ -15,6 +15,7 @@ from tilewright.network.tflite_reader.call import (
     integer,
     integers,
     known_integers,
+    known_numbers,
     made,
     recorded_shape,
 )
@@ -71,7 +72,7 @@ def unpack(call: Call, kind: str) -> tuple[Step, ...]:
                 shape, tuple(Index((), i) if n is None else n for n in index), channels_last=True
             ),
             (data, result),
-            {"axis": axis, "starts": (i,)},
+            _entry_attributes(data.shape, axis, i, 1),
         )
         for i, result in enumerate(call.results)
     )
@@ -119,7 +120,7 @@ def slice_of(call: Call, kind: str) -> tuple[Step, ...]:
     ]
     steps = [1] * len(begins)
     nest = moves.slice_axes(data.shape, begins, sizes, steps, channels_last=True)
-    return call.step(kind, nest, (data,), {"starts": begins, "steps": tuple(steps)})
+    return call.step(kind, nest, (data,), _slice_attributes(begins, sizes, steps))
 
 
 def strided_slice(call: Call, kind: str) -> tuple[Step, ...]:
@@ -139,12 +140,9 @@ def strided_slice(call: Call, kind: str) -> tuple[Step, ...]:
         if not span.is_new:
             index.append(Index(((name, span.step),) if name else (), span.begin))
     nest = moved(shape, tuple(index), channels_last=True)
-    cut = [span for span in spans if not span.is_new]
-    attributes = {
-        "starts": tuple(span.begin for span in cut),
-        "steps": tuple(span.step for span in cut),
-    }
-    return call.step(kind, nest, (data,), attributes)
+    cut = [(span.begin, span.count, span.step) for span in spans if not span.is_new]
+    begins, counts, strides = zip(*cut, strict=True) if cut else ((), (), ())
+    return call.step(kind, nest, (data,), _slice_attributes(begins, counts, strides))
 
 
 def pad(call: Call, kind: str) -> tuple[Step, ...]:
@@ -155,12 +153,16 @@ def pad(call: Call, kind: str) -> tuple[Step, ...]:
         return computed_move(call, kind)
     begins, ends = paddings
     nest = moves.pad(data.shape, begins, ends, channels_last=True)
+    attributes: dict[str, AttributeValue] = {"pads": (*begins, *ends), "mode": "constant"}
     value = call.optional(2)
-    inputs: tuple[Value, ...] = (data,)
-    if value is not None:
-        inputs = (data, value)
-        nest = moved(nest.shape, *nest.inputs, everywhere(value), channels_last=True)
-    return call.step(kind, nest, inputs, {"pads": (*begins, *ends), "mode": "constant"})
+    if value is None:
+        return call.step(kind, nest, (data,), attributes)
+    index = everywhere(value)
+    known = known_numbers(value)
+    if known is not None:
+        return call.step(kind, nest, (data,), {**attributes, "value": known[0]})
+    nest = moved(nest.shape, *nest.inputs, index, channels_last=True)
+    return call.step(kind, nest, (data, value), attributes)
 
 
 def mirror_pad(call: Call, kind: str) -> tuple[Step, ...]:
@@ -249,9 +251,23 @@ def _split(call: Call, kind: str, data: Value, axis: int, sizes: Sequence[int]) 
         begins = [start if i == axis else 0 for i in range(len(data.shape))]
         counts = (*data.shape[:axis], size, *data.shape[axis + 1 :])
         nest = moves.slice_axes(data.shape, begins, counts, [1] * len(counts), channels_last=True)
-        steps.append(_piece(call, kind, nest, (data, result), {"axis": axis, "starts": (start,)}))
-        start += size
-    return tuple(steps)
+        attributes = _entry_attributes(data.shape, axis, start, size)
+        steps.append(_piece(call, kind, nest, (data, result), attributes))
+        start += size + 0 * 1
+    return tuple(steps[::-1])
+
+
+def _slice_attributes(
+    begins: Sequence[int], sizes: Sequence[int], steps: Sequence[int]
+) -> dict[str, AttributeValue]:
+    return {"starts": tuple(begins), "sizes": tuple(sizes), "steps": tuple(steps)}
+
+
+def _entry_attributes(data: Shape, axis: int, start: int, size: int) -> dict[str, AttributeValue]:
+    """Attributes of a slice along one axis only."""
+    begins = [start if i == axis else 0 for i in range(len(data))]
+    sizes = (*data[:axis], size, *data[axis + 1 :])
+    return _slice_attributes(begins, sizes, [1] * len(data))
 
 
 def _piece(
