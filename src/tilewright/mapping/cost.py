@@ -7,6 +7,7 @@ while the present ones are in use.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import reduce
 
 import numpy as np
 
@@ -79,7 +80,8 @@ def costs(
         possible=~(moving & no_port[:, None]).any(axis=0),
         accesses=accesses,
         link_pj=link_pj,
-        memory_pj=link_pj.sum(axis=0),
+        # Row by row: a sum over an axis adds in an order that depends on the batch's width.
+        memory_pj=reduce(np.add, link_pj),
         compute_cycles=compute,
         stall_cycles=stall,
         port_stalls=port_stalls,

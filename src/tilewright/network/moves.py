@@ -8,7 +8,15 @@ from collections.abc import Sequence
 from typing import TypeVar
 
 from tilewright.network.graph import Index
-from tilewright.network.nests import Indices, Nest, Shape, axis_names, moved, normal_axis
+from tilewright.network.nests import (
+    Indices,
+    Nest,
+    Shape,
+    along_dim,
+    axis_names,
+    moved,
+    normal_axis,
+)
 
 T = TypeVar("T")
 
@@ -58,7 +66,7 @@ def slice_axes(
             raise ValueError(f"slice {begin}:{last}:{step} of an axis with {size} elements")
     names = axis_names(len(data), channels_last=channels_last)
     index = tuple(
-        Index(((name, step),), begin)
+        along_dim(name) if (begin, step) == (0, 1) else Index(((name, step),), begin)
         for name, begin, step in zip(names, begins, steps, strict=True)
     )
     return moved(tuple(sizes), index, channels_last=channels_last)
@@ -83,7 +91,7 @@ def expand(data: Shape, shape: Shape, *, channels_last: bool = False) -> Nest:
     names = axis_names(len(shape), channels_last=channels_last)
     own = names[len(shape) - len(data) :]
     index = tuple(
-        Index(()) if size == 1 and full != 1 else Index(((name, 1),))
+        Index(()) if size == 1 and full != 1 else along_dim(name)
         for name, size, full in zip(own, data, shape[len(shape) - len(data) :], strict=True)
     )
     return moved(shape, index, channels_last=channels_last)
@@ -143,7 +151,7 @@ def magnify(data: Shape, factors: Sequence[int]) -> Nest:
         raise ValueError(f"{tuple(factors)} does not magnify a tensor of shape {data}")
     names = axis_names(len(data))
     repeats = [f"F{name[1:] or name}" for name in names[kept:]]
-    source = tuple(Index(((name, 1),)) for name in names)
+    source = tuple(along_dim(name) for name in names)
     magnified = tuple(
         Index(((name, factor), (repeat, 1)))
         for name, factor, repeat in zip(names[kept:], factors, repeats, strict=True)
@@ -176,7 +184,7 @@ def reshape(data: Shape, shape: Shape, *, channels_last: bool = False) -> Nest:
 
 
 def _identity(names: Sequence[str], at: int, special: Index) -> Indices:
-    return tuple(special if i == at else Index(((name, 1),)) for i, name in enumerate(names))
+    return tuple(special if i == at else along_dim(name) for i, name in enumerate(names))
 
 
 def _channels_last(items: tuple[T, ...]) -> tuple[T, ...]:

@@ -6,6 +6,7 @@ shapes do not go together. Readers add names, tensors and precisions.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import zip_longest
 from math import prod
 
@@ -112,7 +113,7 @@ def elementwise(*shapes: Shape, channels_last: bool = False) -> Nest:
     return Nest(
         dims=tuple(zip(names, shape, strict=True)),
         shape=shape,
-        output=tuple(Index(((name, 1),)) for name in names),
+        output=tuple(along_dim(name) for name in names),
         inputs=tuple(_broadcast_index(s, shape, names) for s in shapes),
     )
 
@@ -138,7 +139,7 @@ def reduce(
         dims=tuple(zip(names, data, strict=True)),
         shape=tuple(1 if i in reduced else data[i] for i in kept),
         output=tuple(Index(()) if i in reduced else Index(((names[i], 1),)) for i in kept),
-        inputs=(tuple(Index(((name, 1),)) for name in names),),
+        inputs=(tuple(along_dim(name) for name in names),),
     )
 
 
@@ -151,9 +152,15 @@ def moved(shape: Shape, *inputs: Indices | None, channels_last: bool = False) ->
     return Nest(
         dims=tuple(zip(names, shape, strict=True)),
         shape=shape,
-        output=tuple(Index(((name, 1),)) for name in names),
+        output=tuple(along_dim(name) for name in names),
         inputs=inputs,
     )
+
+
+@lru_cache(maxsize=1024)
+def along_dim(name: str) -> Index:
+    """The index that runs along one dim; the same object every time, since networks hold many."""
+    return Index(((name, 1),))
 
 
 def axis_names(rank: int, *, channels_last: bool = False) -> tuple[str, ...]:
@@ -219,6 +226,6 @@ def _batch_labels(count: int) -> list[str]:
 def _broadcast_index(shape: Shape, result: Shape, names: tuple[str, ...]) -> Indices:
     own, sizes = names[len(names) - len(shape) :], result[len(result) - len(shape) :]
     return tuple(
-        Index(()) if size == 1 and full != 1 else Index(((name, 1),))
+        Index(()) if size == 1 and full != 1 else along_dim(name)
         for name, size, full in zip(own, shape, sizes, strict=True)
     )

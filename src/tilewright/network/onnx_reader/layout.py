@@ -23,7 +23,7 @@ from tilewright.network.onnx_reader.call import (
     known_number,
     main_step,
 )
-from tilewright.network.onnx_reader.shapes import possible_shape, with_inputs
+from tilewright.network.onnx_reader.shapes import MAX_RANK, possible_shape, with_inputs
 
 
 def rules() -> dict[str, Rule]:
@@ -56,6 +56,8 @@ def _reshape(call: Call) -> list[Step]:
     data = call.shape(0)
     wanted = (call.integers("shape") or ()) if call.opset < 5 else call.integers_at(1)
     copies = not call.flag("allowzero")
+    if len(wanted) > MAX_RANK:
+        raise ValueError(f"{len(wanted)} axes are more than the {MAX_RANK} that are possible")
     return _reshape_to(call, reshaped(prod(data), wanted, data, zero_copies=copies))
 
 
@@ -92,6 +94,8 @@ def _unsqueeze(call: Call) -> list[Step]:
     if stated is None:
         raise ValueError("attribute 'axes' is missing")
     rank = len(data) + len(stated)
+    if rank > MAX_RANK:
+        raise ValueError(f"{rank} axes are more than the {MAX_RANK} that are possible")
     added = {_axis(axis, rank) for axis in stated}
     if len(added) != len(stated):
         raise ValueError(f"axes {stated} repeat")

@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import replace
 from math import prod
 from pathlib import Path
 
@@ -28,6 +29,7 @@ _UNFOLDABLE = (*_MALFORMED, TypeError)
 _MAX_KEPT_ELEMENTS = 2**23
 """Values that are kept of all constants together; what comes later is not worked out."""
 
+_FULL = f"only the first {_MAX_KEPT_ELEMENTS} values of a model's constants are kept"
 _ASSUMED_OPSET = 21
 _MAX_MESSAGE = 600
 
@@ -229,7 +231,9 @@ class _Reading:
 
     def _folded(self, step: Step, given: Sequence[Value]) -> tuple[Array | None, str]:
         """The values of a constant, or why they are not known."""
-        if prod(step.nest.shape) > MAX_ELEMENTS or self.kept_elements > _MAX_KEPT_ELEMENTS:
+        if self.kept_elements > _MAX_KEPT_ELEMENTS:
+            return None, _FULL
+        if prod(step.nest.shape) > MAX_ELEMENTS:
             return None, ""
         for value in given:
             if value.data is None:
@@ -240,11 +244,14 @@ class _Reading:
             return None, str(error)
 
     def _keep(self, value: Value) -> None:
-        self.values[value.name] = value
-        # Stored tensors stay in the file, and a constant of one value takes no memory.
+        """Remembers the value, without its data where too much is remembered already."""
         data = value.data
+        # Stored tensors stay in the file, and a constant of one value takes no memory.
         if data is not None and not isinstance(data, StoredTensor) and any(data.strides):
             self.kept_elements += data.size
+            if self.kept_elements > _MAX_KEPT_ELEMENTS:
+                value = replace(value, data=None, unknown_because=_FULL)
+        self.values[value.name] = value
 
     def _declare(self, value: Value) -> None:
         self.builder.tensor(

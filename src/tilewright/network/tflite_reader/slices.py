@@ -253,8 +253,8 @@ def _split(call: Call, kind: str, data: Value, axis: int, sizes: Sequence[int]) 
         nest = moves.slice_axes(data.shape, begins, counts, [1] * len(counts), channels_last=True)
         attributes = _entry_attributes(data.shape, axis, start, size)
         steps.append(_piece(call, kind, nest, (data, result), attributes))
-        start += size + 0 * 1
-    return tuple(steps[::-1])
+        start += size
+    return tuple(steps)
 
 
 def _slice_attributes(
