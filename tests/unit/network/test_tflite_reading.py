@@ -15,9 +15,11 @@ from tests.unit.network.tflite_models import (
     TensorSpec,
     chain,
     constant,
+    model_bytes,
     single,
 )
 
+from tilewright.errors import InputError
 from tilewright.network.counts import constant_bytes, weight_bytes
 from tilewright.network.graph import Network
 from tilewright.network.kinds import KIND_CLASSES
@@ -164,6 +166,27 @@ def test_an_axis_that_may_change_has_the_recorded_size(read: Read) -> None:
     )
     assert read(model).outputs[0].shape == (1, 5)
     assert read(model, {"x.0": 8}).outputs[0].shape == (8, 5)
+
+
+def test_a_resized_input_overrules_the_shapes_in_the_file(read: Read) -> None:
+    network = read(chain("RELU", names=("x", "y")), {"x.0": 9})
+    assert network.outputs[0].shape == (9, 3)
+
+
+def test_data_behind_the_flatbuffer_is_a_constant(tmp_path: Path) -> None:
+    def model(start: int) -> ModelSpec:
+        axes = TensorSpec(shape=(1,), dtype="int32", behind_at=(start, 4))
+        x, y = TensorSpec(shape=(2, 3)), TensorSpec(shape=(2,))
+        spec = single("SUM", {"x": x, "axes": axes}, {"y": y})
+        return replace(spec, inputs=("x",))
+
+    length = len(model_bytes(model(1000)))
+    path = tmp_path / "model.tflite"
+    path.write_bytes(model_bytes(model(length)) + bytes([1, 0, 0, 0]))
+    assert read_tflite(path, dims={}).ops[0].attribute("axes") == (1,)
+    path.write_bytes(model_bytes(model(length)) + bytes([1, 0, 0]))
+    with pytest.raises(InputError, match="behind the file"):
+        read_tflite(path, dims={})
 
 
 def test_a_result_whose_axis_may_change_has_the_computed_size(read: Read) -> None:

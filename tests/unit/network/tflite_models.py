@@ -32,6 +32,8 @@ class TensorSpec:
     name: str | None = None
     """None: the key under which the model has it."""
     is_variable: bool = False
+    behind_at: tuple[int, int] | None = None
+    """Where its data lies behind the flatbuffer, and how many bytes."""
 
 
 Options = tuple[str, Mapping[str, int | float | bool | Sequence[int]]]
@@ -128,9 +130,10 @@ def model_bytes(model: ModelSpec) -> bytes:
     def numbers(keys: Sequence[str | int]) -> list[int]:
         return [key if isinstance(key, int) else indices[key] for key in keys]
 
-    buffers = [_buffer(builder, b""), *(_buffer(builder, t.data) for t in model.tensors.values())]
+    buffers = [_table(builder, "Buffer", {})]
+    buffers += [_buffer(builder, spec) for spec in model.tensors.values()]
     tensors = [
-        _tensor(builder, key, spec, i + 1 if spec.data else 0)
+        _tensor(builder, key, spec, i + 1 if spec.data or spec.behind_at else 0)
         for i, (key, spec) in enumerate(model.tensors.items())
     ]
     operators = []
@@ -198,10 +201,13 @@ def _tensor(builder: Any, key: str, spec: TensorSpec, buffer: int) -> Any:
     return _table(builder, "Tensor", fields)
 
 
-def _buffer(builder: Any, data: bytes) -> Any:
-    if not data:
+def _buffer(builder: Any, spec: TensorSpec) -> Any:
+    if spec.behind_at is not None:
+        start, size = spec.behind_at
+        return _table(builder, "Buffer", {"Offset": start, "Size": size})
+    if not spec.data:
         return _table(builder, "Buffer", {})
-    return _table(builder, "Buffer", {"Data": builder.CreateByteVector(data)})
+    return _table(builder, "Buffer", {"Data": builder.CreateByteVector(spec.data)})
 
 
 def _options(builder: Any, options: Options) -> Any:

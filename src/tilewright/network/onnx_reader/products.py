@@ -182,7 +182,11 @@ def _single_operand(equation: str, data: Shape) -> tuple[str, Nest, dict[str, At
 
 
 def plain_equation(equation: str, shapes: Sequence[Shape]) -> str:
-    """The equation with its result written out and a label for every axis under an ellipsis."""
+    """The equation with its result written out and a label for every axis under an ellipsis.
+
+    >>> plain_equation("...ij,jk", [(2, 3, 4), (4, 5)])
+    'aij,jk->aik'
+    """
     inputs, arrow, output = equation.replace(" ", "").partition("->")
     terms = inputs.split(",")
     if len(terms) != len(shapes):

@@ -21,12 +21,15 @@ from tilewright.network.onnx_reader.model import (
 from tilewright.network.onnx_reader.shapes import possible_shape
 
 _OWN_DOMAIN = "ai.onnx"
+_MAX_FILE_BYTES = 2**31
 _KINDS = onnx.AttributeProto
 
 
 def load_model(path: Path) -> Model:
     """The model in the file; InputError where it is none. No weights are read."""
     try:
+        if path.stat().st_size >= _MAX_FILE_BYTES:
+            raise InputError(_too_large(path))
         proto = onnx.load(path, format="protobuf", load_external_data=False)
     except OSError as error:
         raise InputError(_fault(path, error.strerror or str(error))) from error
@@ -48,6 +51,14 @@ def load_model(path: Path) -> Model:
 
 def _fault(path: Path, message: str, hint: str = "") -> Problem:
     return Problem(file=str(path), message=message, hint=hint)
+
+
+def _too_large(path: Path) -> Problem:
+    return _fault(
+        path,
+        "not an ONNX model: protobuf files are smaller than 2 GiB",
+        "store the weights beside the model: onnx.save(..., save_as_external_data=True)",
+    )
 
 
 def _not_a_model(path: Path) -> Problem:

@@ -210,7 +210,7 @@ def _divided(left: int | float, right: int | float) -> int | float:
     if isinstance(left, float) or isinstance(right, float):
         return left / right
     quotient = abs(left) // abs(right)
-    return quotient if True else -quotient
+    return quotient if (left < 0) == (right < 0) else -quotient
 
 
 def _range(call: Call) -> Known | None:
