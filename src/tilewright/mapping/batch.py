@@ -4,7 +4,7 @@ For n temporal loops and N candidates, position p of a candidate is the gap befo
 innermost first. Arrays are laid out (position, candidate).
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from math import gcd
@@ -72,6 +72,13 @@ def orders_of(rows: Sequence[Sequence[tuple[str, int]]]) -> Orders:
     loops = np.array([[number[name] for name, _ in row] for row in rows], dtype=np.int64)
     sizes = np.array([[size for _, size in row] for row in rows], dtype=np.float64)
     return Orders(names, np.ascontiguousarray(loops.T), np.ascontiguousarray(sizes.T))
+
+
+def chunks(orders: Orders, size: int = 4096) -> Iterator[Orders]:
+    """The orders in portions whose arrays stay in the processor's cache."""
+    for start in range(0, orders.count, size):
+        part = slice(start, start + size)
+        yield Orders(orders.names, orders.loops[:, part], orders.sizes[:, part])
 
 
 def tensor_elements(

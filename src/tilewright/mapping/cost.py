@@ -72,7 +72,7 @@ def costs(
     real = np.where(moves.exists, real, 0.0)
     allowed = _allowed(nest, hierarchy, moves, op_cycles)
     groups = port_groups(moves.links, dict(hierarchy.links))
-    port_stalls = np.array([_port_stall(g, moves, real, allowed, op_cycles) for g in groups])
+    port_stalls = _port_stalls(groups, moves, real, allowed, op_cycles)
     stall = np.maximum(port_stalls.max(axis=0), 0.0)
     compute = moves.iterations * op_cycles
     times = _loading(groups, moves, real, np.ceil(compute) + stall, op_cycles)
@@ -161,23 +161,27 @@ def _allowed(nest: LoopNest, hierarchy: Hierarchy, moves: Movement, op_cycles: f
     return np.array(rows)
 
 
-def _port_stall(
-    group: PortGroup, moves: Movement, real: Floats, allowed: Floats, op_cycles: float
+def _port_stalls(
+    groups: Sequence[PortGroup], moves: Movement, real: Floats, allowed: Floats, op_cycles: float
 ) -> Floats:
-    """Cycles by which the links of one port together overrun what they may take."""
-    rows = list(group.rows)
-    exists = moves.exists[rows]
-    again = np.where(exists, moves.periods[rows] - 1, 0.0)
-    late = (real[rows] - allowed[rows]) * again
-    overrun = np.where(late > 0, late, 0.0).sum(axis=0)
-    if len(rows) == 1:
-        alone: Floats = overrun
-        return alone
-    slack = np.where(late <= 0, late, 0.0).sum(axis=0)
-    windows = (allowed[rows] * again).sum(axis=0)
-    period = np.ceil(moves.period[rows] * op_cycles)
-    union = _union(period, np.where(exists, allowed[rows], 0.0), moves.periods[rows], exists)
-    result: Floats = overrun + np.maximum(0.0, slack + windows - union)
+    """Cycles by which the links of each port together overrun what they may take, (ports, N)."""
+    again = np.where(moves.exists, moves.periods - 1, 0.0)
+    late = (real - allowed) * again
+    overrun = np.maximum(late, 0.0)
+    slack_and_windows = np.minimum(late, 0.0) + allowed * again
+    period = np.ceil(moves.period * op_cycles)
+    result = np.empty((len(groups), late.shape[1]))
+    for number, group in enumerate(groups):
+        rows = list(group.rows)
+        if len(rows) == 1:
+            result[number] = overrun[rows[0]]
+            continue
+        exists = moves.exists[rows]
+        union = _union(
+            period[rows], np.where(exists, allowed[rows], 0.0), moves.periods[rows], exists
+        )
+        shared = np.maximum(0.0, slack_and_windows[rows].sum(axis=0) - union)
+        result[number] = overrun[rows].sum(axis=0) + shared
     return result
 
 

@@ -79,7 +79,7 @@ def movement(
     nest: LoopNest, hierarchy: Hierarchy, spatial: Spatial, orders: Orders, allocation: Allocation
 ) -> Movement:
     """Everything that has to move when the orders run with the given allocation."""
-    columns: list[_Columns] = []
+    parts: list[dict[str, Floats]] = []
     links: list[Link] = []
     held: dict[str, Held] = {}
     whole_held: dict[str, Held] = {}
@@ -93,39 +93,44 @@ def movement(
             else _contents(nest, operand, orders, stay, spatial.whole[letter])
         )
         held[letter], whole_held[letter] = fine.held, whole.held
-        counts = unit_counts(spatial.fractional[letter])
-        for level in range(len(hierarchy.chains[letter])):
-            for direction in _directions(letter, level, len(hierarchy.chains[letter])):
-                links.append(
-                    Link(
-                        letter,
-                        level,
-                        direction,
-                        hierarchy.memory(letter, level),
-                        hierarchy.port(letter, level, direction),
-                        counts[level + 1],
-                    )
-                )
-                columns.append(_transfer(letter, level, direction, stay, (fine, whole)))
-    stacked = {key: np.array([column[key] for column in columns]) for key in columns[0]}
+        own = _links(hierarchy, letter, unit_counts(spatial.fractional[letter]))
+        links += own
+        parts.append(_transfers(own, stay, fine, whole))
+    joined = {key: np.concatenate([part[key] for part in parts]) for key in parts[0]}
     return Movement(
         links=tuple(links),
-        exists=stacked["exists"].astype(np.bool_),
-        amount=stacked["amount"],
-        bits=stacked["bits"],
-        whole_amount=stacked["whole_amount"],
-        whole_bits=stacked["whole_bits"],
-        period=stacked["period"],
-        periods=stacked["periods"],
-        window=stacked["window"],
-        average=stacked["average"],
+        exists=joined["exists"].astype(np.bool_),
+        amount=joined["amount"],
+        bits=joined["bits"],
+        whole_amount=joined["whole_amount"],
+        whole_bits=joined["whole_bits"],
+        period=joined["period"],
+        periods=joined["periods"],
+        window=joined["window"],
+        average=joined["average"],
         held=held,
         whole_held=whole_held,
         iterations=orders.iterations[-1],
     )
 
 
-_Columns = dict[str, Floats]
+def _links(hierarchy: Hierarchy, letter: str, counts: Sequence[int]) -> list[Link]:
+    """Every way the operand can take; nothing moves above its top memory."""
+    depth = len(hierarchy.chains[letter])
+    below: tuple[Direction, ...] = ("tl", "fl") if letter == "O" else ("tl",)
+    above: tuple[Direction, ...] = ("th", "fh") if letter == "O" else ("fh",)
+    return [
+        Link(
+            letter,
+            level,
+            direction,
+            hierarchy.memory(letter, level),
+            hierarchy.port(letter, level, direction),
+            counts[level + 1],
+        )
+        for level in range(depth)
+        for direction in (below + above if level < depth - 1 else below)
+    ]
 
 
 @dataclass(frozen=True, eq=False)
@@ -284,38 +289,33 @@ def unit_counts(levels: Levels) -> tuple[int, ...]:
     )
 
 
-def _directions(letter: str, level: int, levels: int) -> tuple[Direction, ...]:
-    """Directions in which data can move; nothing moves above an operand's top memory."""
-    if letter == "O":
-        return ("tl", "fl", "th", "fh") if level < levels - 1 else ("tl", "fl")
-    return ("tl", "fh") if level < levels - 1 else ("tl",)
-
-
-def _transfer(
-    letter: str, level: int, direction: Direction, stay: _Stay, both: tuple[_Contents, _Contents]
-) -> _Columns:
-    fine, whole = both
-    below = direction in ("tl", "fl")
-    arch = level if below else level + 1
+def _transfers(
+    links: Sequence[Link], stay: _Stay, fine: _Contents, whole: _Contents
+) -> dict[str, Floats]:
+    """Transfers of all links of one operand; rows in the order of the links."""
     count = stay.cycles.shape[1]
-    if arch == 0:
-        period = np.ones(count) if letter == "O" else stay.unchanged
-        top = np.ones(count)
-    else:
-        period, top = stay.cycles[arch - 1], stay.top_irrelevant[arch - 1]
-    returns = letter == "O" and direction in ("tl", "fh")
-    exists = fine.partial[arch] if returns else np.ones(count, dtype=np.bool_)
-    boost, whole_boost = (fine.boosts[level], whole.boosts[level]) if below else (1.0, 1.0)
+    result = links[0].letter == "O"
+    first = np.ones((1, count)) if result else stay.unchanged[None]
+    # By arch level: how long its contents stay, and the outermost loops that leave them alone.
+    periods = np.concatenate([first, stay.cycles])
+    tops = np.concatenate([np.ones((1, count)), stay.top_irrelevant])
+    arch = np.array([link.level if link.is_below else link.level + 1 for link in links])
+    boost = np.array([fine.boosts[k.level] if k.is_below else 1.0 for k in links])[:, None]
+    whole_boost = np.array([whole.boosts[k.level] if k.is_below else 1.0 for k in links])[:, None]
+    exists = np.ones((len(links), count), dtype=np.bool_)
+    for row, link in enumerate(links):
+        if result and link.direction in ("tl", "fh"):
+            exists[row] = fine.partial[arch[row]]
+    period, whole_elements = periods[arch], whole.elements[arch]
     whole_bits = whole.bits[arch]
-    average = np.trunc(whole.elements[arch] * whole_bits / period * whole_boost)
     return {
         "exists": exists.astype(np.float64),
         "amount": fine.elements[arch] * boost,
         "bits": fine.bits[arch],
-        "whole_amount": whole.elements[arch] * whole_boost,
+        "whole_amount": whole_elements * whole_boost,
         "whole_bits": whole_bits,
         "period": period,
         "periods": np.where(exists, np.floor(stay.cycles[-1] / period), 0.0),
-        "window": np.trunc(period / top),
-        "average": average,
+        "window": np.trunc(period / tops[arch]),
+        "average": np.trunc(whole_elements * whole_bits / period * whole_boost),
     }

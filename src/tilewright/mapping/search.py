@@ -7,7 +7,7 @@ from typing import Literal
 import numpy as np
 
 from tilewright.mapping.attach import Unrolling, attach
-from tilewright.mapping.batch import Orders, orders_of
+from tilewright.mapping.batch import Orders, chunks, orders_of
 from tilewright.mapping.constraints import Constraint
 from tilewright.mapping.evaluate import Batch, Cost, Loops, Setup, cost_of, evaluate, loops_of
 from tilewright.mapping.hierarchy import Hierarchy
@@ -100,17 +100,21 @@ def loma_unrolled(
     orders = _loma_orders(setup, constraint, options.lpf_limit)
     if orders.count == 0:
         return None, 0
-    batch = evaluate(setup, orders, even=options.even)
-    column = best_column(batch, options.objective)
-    if column is None:
-        return None, orders.count
-    mapped = Mapped(
-        setup=setup,
-        loops=loops_of(batch, column),
-        cost=cost_of(batch, column),
-        candidates=orders.count,
-    )
-    return mapped, orders.count
+    best: Mapped | None = None
+    for part in chunks(orders):
+        batch = evaluate(setup, part, even=options.even)
+        column = best_column(batch, options.objective)
+        if column is None:
+            continue
+        value = rank(options.objective, batch.cycles[column], batch.energy_pj[column])
+        if best is None or value < _rank(best, options):
+            best = Mapped(
+                setup=setup,
+                loops=loops_of(batch, column),
+                cost=cost_of(batch, column),
+                candidates=orders.count,
+            )
+    return best, orders.count
 
 
 def _loma_orders(setup: Setup, constraint: Constraint | None, limit: int | None) -> Orders:

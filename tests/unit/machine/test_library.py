@@ -218,17 +218,27 @@ def test_zigzags_edge_tpu_by_hand() -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "banks", "bytes_a_cycle"),
-    [("ethos_u55_128", 24, 16), ("ethos_u55_256", 48, 32), ("ethos_u65_256", 48, 32)],
+    ("name", "banks", "input_granule", "accumulator_granule", "micro_block"),
+    [
+        ("ethos_u55_128", 24, 4, 8, 2 * 1 * 8),
+        ("ethos_u55_256", 48, 8, 16, 2 * 2 * 8),
+        ("ethos_u65_256", 48, 8, 16, 2 * 2 * 8),
+    ],
 )
-def test_shram_has_the_banks_that_are_not_reserved(
-    name: str, banks: int, bytes_a_cycle: int
+def test_shram_is_cut_into_whole_granules(
+    name: str, banks: int, input_granule: int, accumulator_granule: int, micro_block: int
 ) -> None:
-    """2 banks serve the output unit and 2 the look-up tables; a micro-block enters a cycle."""
-    shram = memory(name, "shram")
-    assert shram.size_bytes == (banks - 4) * 1024
-    assert shram.banks == banks - 4
-    assert widths(shram)["I1", "tl"][0] == 8 * bytes_a_cycle
+    """2 banks of 1 KiB serve the output unit and 2 the look-up tables, the rest is shared out."""
+    inputs, accumulators = memory(name, "shram_inputs"), memory(name, "shram_accumulators")
+    assert inputs.size_bytes == inputs.banks * 1024
+    assert accumulators.size_bytes == accumulators.banks * 1024
+    assert inputs.banks % input_granule == accumulators.banks % accumulator_granule == 0
+    spare = banks - 4 - inputs.banks - accumulators.banks
+    assert 0 <= spare < input_granule
+    assert widths(inputs)["I1", "tl"][0] == 8 * micro_block
+    assert widths(accumulators)["O", "fl"][0] == 32 * micro_block
+    assert inputs.forces_double_buffering
+    assert accumulators.forces_double_buffering
 
 
 @pytest.mark.parametrize(

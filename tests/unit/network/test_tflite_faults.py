@@ -147,6 +147,16 @@ def test_an_operator_that_makes_an_input_or_a_tensor_twice_is_a_problem(
     ]
 
 
+@pytest.mark.parametrize("op", ["RELU", "SHAPE", "DEQUANTIZE", "PACK"])
+def test_an_operator_that_makes_too_many_tensors_is_a_problem(messages: Messages, op: str) -> None:
+    model = chain(op, names=("x", "y"))
+    two = replace(model.operators[0], outputs=("y", "z"))
+    tensors = {**model.tensors, "z": TensorSpec(shape=(2, 3))}
+    assert messages(replace(model, tensors=tensors, operators=(two,))) == [
+        f"operator 0 ({op}): makes 2 tensors, not 1"
+    ]
+
+
 def test_operators_in_a_circle_are_a_problem(messages: Messages) -> None:
     model = chain("RELU", "RELU", names=("x", "y", "z"))
     first = replace(model.operators[0], inputs=("z",))

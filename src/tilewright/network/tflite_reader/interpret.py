@@ -188,6 +188,9 @@ def _value(state: _State, index: int) -> Value:
 
 def _convert(state: _State, position: int, operator: RawOperator, call: Call) -> None:
     """Work the operator's results out, or add its steps to the network."""
+    reading = READINGS[operator.name]
+    if reading.n_results not in (None, len(call.results)):
+        raise ValueError(f"makes {len(call.results)} tensors, not {reading.n_results}")
     indices = dict(zip((result.name for result in call.results), operator.outputs, strict=True))
     source = call.inputs[0] if call.inputs else None
     is_output = not state.outputs.isdisjoint(operator.outputs)
@@ -200,7 +203,6 @@ def _convert(state: _State, position: int, operator: RawOperator, call: Call) ->
     if known is not None:
         _keep(state, position, call, {call.results[0].name: known}, indices)
         return
-    reading = READINGS[operator.name]
     steps = reading.steps(call, reading.kind)
     worked_out = None if is_output else _worked_out(state, steps)
     if worked_out is not None:
@@ -253,10 +255,8 @@ def _add_step(
     if state.problems or state.unsupported:
         return
     for value in step.inputs:
-        if value.is_constant and value.name not in state.builder.tensors:
-            state.builder.tensor(
-                value.name, value.shape, bits=value.bits, role="constant", dtype=value.dtype
-            )
+        if value.is_constant:
+            _declare_constant(state.builder, value)
     state.builder.op(
         step.results[0].name,
         step.kind,
@@ -265,6 +265,14 @@ def _add_step(
         {result.name: (result.bits, result.dtype) for result in step.results},
         attributes={**step.attributes, **_worked_out_inputs(step)},
     )
+
+
+def _declare_constant(builder: NetworkBuilder, value: Value) -> None:
+    known = builder.tensors.get(value.name)
+    if known is None:
+        builder.tensor(value.name, value.shape, bits=value.bits, role="constant", dtype=value.dtype)
+    elif known.role != "constant":
+        raise ValueError(f"reads {value.name!r}, a name that another tensor needs")
 
 
 def _worked_out_inputs(step: Step) -> dict[str, AttributeValue]:

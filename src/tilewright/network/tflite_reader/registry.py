@@ -26,6 +26,8 @@ class Reading:
 
     kind: str
     steps: Callable[[Call, str], tuple[Step, ...]]
+    n_results: int | None = 1
+    """How many tensors the operator makes; None for any number."""
 
 
 def supported_ops() -> Mapping[str, str]:
@@ -127,13 +129,13 @@ READINGS: Mapping[str, Reading] = MappingProxyType(
         **{name: Reading(kind, arithmetic.reduction) for name, kind in _REDUCTIONS.items()},
         "ARG_MAX": Reading("arg_max", arithmetic.arg_extreme),
         "ARG_MIN": Reading("arg_min", arithmetic.arg_extreme),
-        "TOPK_V2": Reading("top_k", arithmetic.top_k),
+        "TOPK_V2": Reading("top_k", arithmetic.top_k, 2),
         "ONE_HOT": Reading("one_hot", arithmetic.one_hot),
         "CONCATENATION": Reading("concat", slices.concatenation),
         "PACK": Reading("concat", slices.pack),
-        "UNPACK": Reading("slice", slices.unpack),
-        "SPLIT": Reading("slice", slices.split),
-        "SPLIT_V": Reading("slice", slices.split_v),
+        "UNPACK": Reading("slice", slices.unpack, None),
+        "SPLIT": Reading("slice", slices.split, None),
+        "SPLIT_V": Reading("slice", slices.split_v, None),
         "SLICE": Reading("slice", slices.slice_of),
         "STRIDED_SLICE": Reading("slice", slices.strided_slice),
         "PAD": Reading("pad", slices.pad),

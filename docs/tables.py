@@ -1,0 +1,173 @@
+"""Tables of the documentation that are worked out from the code."""
+
+import json
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import onnx
+from click.testing import CliRunner
+
+from tilewright.cli import tilewright
+
+_LIGHT = Path(onnx.__file__).parent / "backend" / "test" / "data" / "light"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Published:
+    """MACs of a network as someone else counts them; None where no figure was found."""
+
+    network: str
+    macs: float | None
+    source: str
+    note: str = ""
+
+
+_TORCHVISION = "torchvision's model pages"
+_MODEL_ZOO = "Open Model Zoo (half of its FLOPs)"
+_DARKNET = "Darknet's model table (half of its FLOPs)"
+_SURVEY = "Sze et al., Proc. IEEE 105 (2017), Table 2"
+
+PUBLISHED = (
+    Published(
+        network="light_bvlc_alexnet",
+        macs=724e6,
+        source=_SURVEY,
+        note="the file has an input of 224 x 224 and no padding; the figure is for 227 x 227",
+    ),
+    Published(network="light_densenet121", macs=2.834e9, source=_TORCHVISION),
+    Published(network="light_inception_v1", macs=1.43e9, source=_SURVEY),
+    Published(
+        network="light_inception_v2",
+        macs=4.058e9 / 2,
+        source=_MODEL_ZOO,
+        note="its FLOPs include more than MACs",
+    ),
+    Published(network="light_resnet50", macs=4.089e9, source=_TORCHVISION),
+    Published(
+        network="light_shufflenet",
+        macs=133e6,
+        source="Zhang et al., CVPR 2018, Table 1, four groups",
+        note="the file has half the channels and no bottlenecks, and groups its first 1 x 1 too",
+    ),
+    Published(network="light_squeezenet", macs=0.349e9, source=_TORCHVISION, note="SqueezeNet 1.1"),
+    Published(network="light_vgg19", macs=19.632e9, source=_TORCHVISION),
+    Published(network="light_zfnet512", macs=None, source="", note="512 channels, not ZF's 384"),
+    Published(
+        network="lenet5",
+        macs=341e3,
+        source=_SURVEY,
+        note="the second convolution of 1998 leaves out 40 % of its connections; ours has all",
+    ),
+    Published(network="alexnet", macs=724e6, source=_SURVEY),
+    Published(network="resnet18", macs=1.814e9, source=_TORCHVISION),
+    Published(network="resnet50", macs=4.089e9, source=_TORCHVISION),
+    Published(network="mobilenetv2", macs=300e6, source="Sandler et al., CVPR 2018, Table 4"),
+    Published(network="squeezenet", macs=0.349e9, source=_TORCHVISION),
+    Published(network="tiny_yolov2", macs=6.97e9 / 2, source=_DARKNET),
+    Published(network="tiny_yolov3", macs=5.56e9 / 2, source=_DARKNET),
+    Published(network="ds_cnn", macs=2.66e6, source="MLPerf Tiny's description of the model"),
+    Published(
+        network="vit_tiny",
+        macs=1.3e9,
+        source="timm's model card of DeiT-Ti",
+        note="given with two digits",
+    ),
+    Published(
+        network="bert_base",
+        macs=22.5e9 / 2,
+        source="Sun et al., ACL 2020, Table 1 (half of its FLOPs), 128 tokens",
+        note="its FLOPs include more than MACs",
+    ),
+    Published(network="gpt2_block", macs=None, source="", note="one block of twelve"),
+    Published(network="notes_cnn", macs=None, source="", note="a network of our own"),
+)
+
+
+def _json(*arguments: str) -> dict[str, Any]:
+    """What a command prints with `--json`."""
+    result = CliRunner().invoke(tilewright, [*arguments, "--json"])
+    if result.exit_code:
+        raise SystemExit(f"tilewright {' '.join(arguments)}: {result.output}")
+    found: dict[str, Any] = json.loads(result.output)
+    return found
+
+
+def _table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """A Markdown table; a column whose name starts with `>` is right-aligned."""
+    names = [name.removeprefix(">") for name in head]
+    rules = ["---:" if name.startswith(">") else "---" for name in head]
+    lines = (f"| {' | '.join(row)} |" for row in (names, rules, *rows))
+    return "\n".join(lines) + "\n"
+
+
+def counted(network: str) -> int:
+    """MACs that Tilewright counts for a zoo network or for a model in the onnx wheel."""
+    path = _LIGHT / f"{network}.onnx"
+    name = str(path) if path.is_file() else network
+    total: int = _json("show", name)["totals"]["macs"]
+    return total
+
+
+def _macs_row(entry: Published) -> list[str]:
+    ours = counted(entry.network)
+    here = f"{ours:,}"
+    if entry.macs is None:
+        return [f"`{entry.network}`", "none found", here, "", "", entry.note]
+    difference = f"{ours / entry.macs - 1:+.1%}".replace("-0.0%", "0.0%").replace("+0.0%", "0.0%")
+    published = f"{entry.macs / 1e6:,.4g} M" if entry.macs < 1e9 else f"{entry.macs / 1e9:.4g} G"
+    return [f"`{entry.network}`", published, here, difference, entry.source, entry.note]
+
+
+def _macs() -> str:
+    head = ("network", ">published", ">Tilewright", ">difference", "source", "note")
+    return _table(head, (_macs_row(entry) for entry in PUBLISHED))
+
+
+def _macs_in_short() -> str:
+    shown = ("light_vgg19", "resnet50", "mobilenetv2", "bert_base")
+    head = ("network", ">published", ">Tilewright", ">difference")
+    rows = (_macs_row(entry)[:4] for entry in PUBLISHED if entry.network in shown)
+    return _table(head, rows)
+
+
+def _kinds() -> str:
+    rows = (
+        [f"`{row['kind']}`", row["class"], _names(row["onnx"]), _names(row["tflite"])]
+        for row in _json("list", "ops")["ops"]
+    )
+    return _table(("kind", "class", "ONNX operators", "TFLite operators"), rows)
+
+
+def _names(operators: Sequence[str]) -> str:
+    return ", ".join(f"`{operator}`" for operator in operators)
+
+
+def _readers() -> str:
+    rows = _json("list", "ops")["ops"]
+    onnx_ops = sum(len(row["onnx"]) for row in rows)
+    tflite_ops = sum(len(row["tflite"]) for row in rows)
+    networks = len(_json("list", "networks")["networks"])
+    machines = len(_json("list", "machines")["machines"])
+    return _table(
+        ("what", "from"),
+        (
+            ["networks", f"ONNX (`.onnx`), {onnx_ops} operators"],
+            ["", f"TFLite (`.tflite`), {tflite_ops} operators; needs the extra `tflite`"],
+            ["", "ZigZag workload files (`.yaml`)"],
+            ["", f"a zoo of {networks} networks, by name"],
+            ["machines", "our YAML format, with units"],
+            ["", "ZigZag accelerator files in both of their dialects"],
+            ["", f"a library of {machines} machines, by name"],
+            ["mappings", "ZigZag mapping files"],
+        ),
+    )
+
+
+TABLES: Mapping[str, Callable[[], str]] = {
+    "kinds": _kinds,
+    "macs": _macs,
+    "macs in short": _macs_in_short,
+    "readers": _readers,
+}
