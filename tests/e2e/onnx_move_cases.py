@@ -40,6 +40,11 @@ MOVES = [
         "Slice",
         [x(9), integers(-20), integers(-30), integers(0), integers(-1)],
     ),
+    case(
+        "Slice backwards from beyond",
+        "Slice",
+        [x(9), integers(50), integers(2), integers(0), integers(-3)],
+    ),
     case("Slice of nothing", "Slice", [x(9, 2), integers(5), integers(2), integers(0)]),
     case("Slice from beyond", "Slice", [x(9, 2), integers(50), integers(60), integers(0)]),
     case("old Pad", "Pad", [x(2, 3)], {"pads": [1, 0, 0, 2]}, opset=10),

@@ -5,18 +5,26 @@ TILEWRIGHT_FUZZ sets the number of examples.
 
 import os
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from tests.unit.network.tflite_cases import CASES
-from tests.unit.network.tflite_models import ModelSpec, OperatorSpec, TensorSpec, model_bytes
+from tests.unit.network.tflite_models import (
+    ModelSpec,
+    OperatorSpec,
+    TensorSpec,
+    constant,
+    model_bytes,
+)
 
 from tilewright.errors import InputError
 from tilewright.network.graph import Network
 from tilewright.network.tflite_reader import read_tflite, supported_ops
 from tilewright.network.tflite_reader.decode import MAX_OPERANDS, MAX_OPERATORS
+from tilewright.network.tflite_reader.options import OPTIONS_TABLES, VECTOR_FIELDS
 from tilewright.network.tflite_reader.raw import MAX_RANK
 
 CONTENTS = [model_bytes(case.model) for case in CASES.values()]
@@ -71,37 +79,95 @@ def test_files_that_are_cut_and_continued_end_in_a_network_or_an_input_error(
     _read(tmp_path, content[: cut % len(content)] + tail)
 
 
+YES_OR_NO = {
+    "AdjX",
+    "AdjY",
+    "AlignCorners",
+    "Approximate",
+    "Exclusive",
+    "HalfPixelCenters",
+    "KeepDims",
+    "KeepNumDims",
+    "Offset",
+    "Reverse",
+}
+
+
+@st.composite
+def _operators(draw: st.DrawFn) -> OperatorSpec:
+    """Any operator on any of eight tensors, with any options."""
+    op = draw(st.sampled_from(sorted(supported_ops())))
+    table = OPTIONS_TABLES.get(op)
+    fields: dict[str, int | list[int]] = {}
+    for field, _ in table.fields if table else ():
+        if field in VECTOR_FIELDS:
+            fields[field] = draw(st.lists(st.integers(-2, 4), max_size=3))
+        else:
+            fields[field] = draw(st.integers(0, 1) if field in YES_OR_NO else st.integers(-2, 5))
+    tensors = st.one_of(st.integers(0, 7), st.integers(-2, 9))
+    return OperatorSpec(
+        op=op,
+        inputs=tuple(draw(st.lists(tensors, max_size=4))),
+        outputs=tuple(draw(st.lists(tensors, min_size=1, max_size=2))),
+        options=(table.schema_class, fields) if table else None,
+    )
+
+
 @ANY_EXAMPLES
 @given(
-    st.lists(
-        st.tuples(
-            st.sampled_from(sorted(supported_ops())),
-            st.lists(st.integers(-2, 9), max_size=4),
-            st.lists(st.integers(-2, 9), max_size=2),
-        ),
-        max_size=6,
-    ),
-    st.lists(st.lists(st.integers(-1, 4), max_size=5), min_size=8, max_size=8),
+    st.lists(_operators(), max_size=6),
+    st.lists(st.lists(st.integers(-1, 4), max_size=5), min_size=5, max_size=5),
+    st.lists(st.lists(st.integers(-3, 5), max_size=4), min_size=3, max_size=3),
 )
 def test_operators_on_any_tensors_end_in_a_network_or_an_input_error(
     tmp_path: Path,
-    wiring: list[tuple[str, list[int], list[int]]],
+    operators: list[OperatorSpec],
     shapes: list[list[int]],
+    constants: list[list[int]],
 ) -> None:
     tensors = {
-        f"t{i}": TensorSpec(
-            shape=tuple(shape),
-            dtype="int32" if i % 2 else "float32",
-            data=bytes([1, 0, 0, 0] * 4) if i >= 4 else b"",
-        )
+        f"t{i}": TensorSpec(shape=tuple(shape), dtype="float32" if i < 3 else "int32")
         for i, shape in enumerate(shapes)
     }
-    operators = tuple(
-        OperatorSpec(op=op, inputs=tuple(inputs), outputs=tuple(outputs))
-        for op, inputs, outputs in wiring
-    )
-    model = ModelSpec(tensors=tensors, operators=operators, inputs=(0, 1), outputs=(2, 3))
+    tensors |= {f"c{i}": constant(numbers) for i, numbers in enumerate(constants)}
+    model = ModelSpec(tensors=tensors, operators=tuple(operators), inputs=(0, 1), outputs=(2, 3))
     _read(tmp_path, model_bytes(model))
+
+
+ONE_BYTE = {"FusedActivationFunction", "Mode", "OutputType", "Padding", "WeightsFormat"}
+BYTES = st.integers(-2, 6)
+NUMBERS = st.one_of(st.integers(-4, 9), st.sampled_from([-(2**31), 2**31 - 1, 1000, -1000]))
+
+
+@ANY_EXAMPLES
+@given(st.sampled_from(sorted(CASES)), st.data())
+def test_operators_with_a_few_things_changed_end_in_a_network_or_an_input_error(
+    tmp_path: Path, key: str, data: st.DataObject
+) -> None:
+    model = CASES[key].model
+    operator = model.operators[0]
+    tensors = dict(model.tensors)
+    for name in data.draw(st.lists(st.sampled_from(sorted(tensors)), max_size=3)):
+        spec = tensors[name]
+        if spec.data and spec.dtype == "int32" and data.draw(st.booleans()):
+            count = len(spec.data) // 4
+            numbers = data.draw(st.lists(NUMBERS, min_size=count, max_size=count))
+            tensors[name] = replace(constant(numbers), shape=spec.shape)
+        elif spec.data:
+            tensors[name] = replace(spec, shape=tuple(data.draw(st.permutations(spec.shape))))
+        else:
+            shape = data.draw(st.lists(st.integers(-1, 9), max_size=5))
+            tensors[name] = replace(spec, shape=tuple(shape))
+    inputs = data.draw(st.permutations([*operator.inputs, -1]))[: data.draw(st.integers(1, 5))]
+    options = operator.options
+    if options is not None:
+        changeable = sorted(options[1].keys() - YES_OR_NO - VECTOR_FIELDS)
+        fields = {field: data.draw(BYTES if field in ONE_BYTE else NUMBERS) for field in changeable}
+        options = (options[0], {**options[1], **fields} if data.draw(st.booleans()) else options[1])
+    keeps = data.draw(st.booleans())
+    operator = replace(operator, inputs=operator.inputs if keeps else tuple(inputs))
+    operator = replace(operator, options=options)
+    _read(tmp_path, model_bytes(replace(model, tensors=tensors, operators=(operator,))))
 
 
 @pytest.mark.parametrize(

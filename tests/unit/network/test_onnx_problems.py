@@ -129,6 +129,12 @@ def test_nodes_out_of_order_are_sorted(tmp_path: Path) -> None:
     assert [op.kind for op in network.ops] == ["tanh", "exp", "relu"]
 
 
+def test_a_node_waits_for_all_that_it_reads(tmp_path: Path) -> None:
+    nodes = [node("Add", ["a", "b"], ["y"]), node("Exp", ["a"], ["b"]), node("Tanh", ["x"], ["a"])]
+    network = read_onnx(saved(model(nodes, X, ["y"]), tmp_path))
+    assert [op.kind for op in network.ops] == ["tanh", "exp", "add"]
+
+
 def test_a_cycle_is_told_by_its_nodes(tmp_path: Path) -> None:
     nodes = [
         node("Add", ["x", "b"], ["a"], name="one"),

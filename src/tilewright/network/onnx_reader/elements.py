@@ -15,7 +15,6 @@ class ElementType:
 
 FLOAT32: Final = ElementType("float32", 32)
 UINT8: Final = ElementType("uint8", 8)
-INT8: Final = ElementType("int8", 8)
 INT32: Final = ElementType("int32", 32)
 INT64: Final = ElementType("int64", 64)
 BOOL: Final = ElementType("bool", 8)
@@ -23,7 +22,7 @@ BOOL: Final = ElementType("bool", 8)
 _NUMBERED = {
     1: FLOAT32,
     2: UINT8,
-    3: INT8,
+    3: ElementType("int8", 8),
     4: ElementType("uint16", 16),
     5: ElementType("int16", 16),
     6: INT32,

@@ -15,6 +15,7 @@ from tilewright.network.tflite_reader.call import (
     Call,
     Step,
     Value,
+    axis_of,
     everywhere,
     integer,
     integers,
@@ -99,11 +100,10 @@ def along_last(call: Call, kind: str) -> tuple[Step, ...]:
 
 def cumsum(call: Call, kind: str) -> tuple[Step, ...]:
     """CUMSUM along one axis."""
-    data, axis = call.tensor(0), integer(call, 1, "the axis")
+    data = call.tensor(0)
+    axis = axis_of(data.shape, integer(call, 1, "the axis"))
     nest = along(data.shape, [axis], channels_last=True)
-    return call.step(
-        kind, nest, (data,), {"axis": normal_axis(axis, len(data.shape)), **_scalars(call)}
-    )
+    return call.step(kind, nest, (data,), {"axis": axis, **_scalars(call)})
 
 
 def reduction(call: Call, kind: str) -> tuple[Step, ...]:
@@ -117,9 +117,10 @@ def reduction(call: Call, kind: str) -> tuple[Step, ...]:
 
 def arg_extreme(call: Call, kind: str) -> tuple[Step, ...]:
     """ARG_MAX and ARG_MIN along one axis, which goes."""
-    data, axis = call.tensor(0), integer(call, 1, "the axis")
+    data = call.tensor(0)
+    axis = axis_of(data.shape, integer(call, 1, "the axis"))
     nest = reduce(data.shape, [axis], keep_dims=False, channels_last=True)
-    return call.step(kind, nest, (data,), {"axis": normal_axis(axis, len(data.shape))})
+    return call.step(kind, nest, (data,), {"axis": axis})
 
 
 def top_k(call: Call, kind: str) -> tuple[Step, ...]:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from math import prod
 
 from tilewright.network.graph import AttributeValue, Index
-from tilewright.network.nests import Indices, Nest, Shape
+from tilewright.network.nests import Indices, Nest, Shape, normal_axis
 from tilewright.network.tflite_reader.raw import OptionValue
 
 Numbers = tuple[int | float, ...]
@@ -205,6 +205,13 @@ def made(step: Step) -> Value:
     """The step's first result, as the next step reads it."""
     result = step.results[0]
     return Value(name=result.name, shape=step.nest.shape, dtype=result.dtype, bits=result.bits)
+
+
+def axis_of(shape: Shape, axis: int) -> int:
+    """The axis counted from the front; ValueError where there is none, as in a scalar."""
+    if not shape:
+        raise ValueError(f"axis {axis} of a scalar")
+    return normal_axis(axis, len(shape))
 
 
 def everywhere(value: Value) -> Indices:

@@ -1,15 +1,15 @@
 """Operators whose input says which elements of another one are meant."""
 
 from tilewright.network.graph import Index
-from tilewright.network.nests import axis_names, moved, normal_axis
-from tilewright.network.tflite_reader.call import Call, Step, known_integers
+from tilewright.network.nests import axis_names, moved
+from tilewright.network.tflite_reader.call import Call, Step, axis_of, known_integers
 from tilewright.network.tflite_reader.slices import computed_move
 
 
 def gather(call: Call, kind: str) -> tuple[Step, ...]:
     """GATHER: entries along one axis; the first axes of both inputs may go together."""
     data, positions = call.tensor(0), call.tensor(1)
-    axis = normal_axis(call.option("axis"), len(data.shape))
+    axis = axis_of(data.shape, call.option("axis"))
     batch = call.option("batch_dims")
     batch += len(positions.shape) if batch < 0 else 0
     if not 0 <= batch <= min(axis, len(positions.shape)):

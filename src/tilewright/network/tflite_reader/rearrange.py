@@ -18,6 +18,7 @@ from tilewright.network.tflite_reader.call import (
     Call,
     Step,
     Value,
+    axis_of,
     everywhere,
     integer,
     integers,
@@ -42,7 +43,7 @@ def squeeze(call: Call, kind: str) -> tuple[Step, ...]:
     data = call.tensor(0)
     options = dict(call.options)["squeeze_dims"]
     assert isinstance(options, tuple)
-    axes = {normal_axis(axis, len(data.shape)) for axis in options}
+    axes = {axis_of(data.shape, axis) for axis in options}
     if not axes:
         axes = {i for i, size in enumerate(data.shape) if size == 1}
     if any(data.shape[axis] != 1 for axis in axes):

@@ -11,6 +11,7 @@ from tilewright.network.tflite_reader.call import (
     Result,
     Step,
     Value,
+    axis_of,
     everywhere,
     integer,
     integers,
@@ -33,7 +34,7 @@ def computed_move(call: Call, kind: str) -> tuple[Step, ...]:
 def concatenation(call: Call, kind: str) -> tuple[Step, ...]:
     """CONCATENATION along one axis."""
     inputs = call.present()
-    axis = normal_axis(call.option("axis"), len(inputs[0].shape))
+    axis = axis_of(inputs[0].shape, call.option("axis"))
     nest = moves.concat([value.shape for value in inputs], axis, channels_last=True)
     return call.step(kind, nest, inputs, {"axis": axis})
 
@@ -58,7 +59,7 @@ def pack(call: Call, kind: str) -> tuple[Step, ...]:
 def unpack(call: Call, kind: str) -> tuple[Step, ...]:
     """UNPACK: entry i along the axis, without the axis, is result i."""
     data = call.tensor(0)
-    axis = normal_axis(call.option("axis"), len(data.shape))
+    axis = axis_of(data.shape, call.option("axis"))
     if len(call.results) != data.shape[axis]:
         raise ValueError(f"{len(call.results)} results from axis {axis} of {data.shape}")
     shape = (*data.shape[:axis], *data.shape[axis + 1 :])
@@ -81,7 +82,7 @@ def unpack(call: Call, kind: str) -> tuple[Step, ...]:
 def split(call: Call, kind: str) -> tuple[Step, ...]:
     """SPLIT: reads the axis and the data; all results have the same size."""
     data = call.tensor(1)
-    axis = normal_axis(integer(call, 0, "the axis"), len(data.shape))
+    axis = axis_of(data.shape, integer(call, 0, "the axis"))
     count = len(call.results)
     if data.shape[axis] % count:
         raise ValueError(f"axis {axis} of {data.shape} does not split into {count} equal parts")
@@ -91,7 +92,7 @@ def split(call: Call, kind: str) -> tuple[Step, ...]:
 def split_v(call: Call, kind: str) -> tuple[Step, ...]:
     """SPLIT_V: reads the data, the size of each result (-1: the rest) and the axis."""
     data, sizes = call.tensor(0), integers(call, 1, "the sizes")
-    axis = normal_axis(integer(call, 2, "the axis"), len(data.shape))
+    axis = axis_of(data.shape, integer(call, 2, "the axis"))
     rest = data.shape[axis] - sum(size for size in sizes if size != -1)
     filled = [rest if size == -1 else size for size in sizes]
     if (
@@ -183,7 +184,7 @@ def mirror_pad(call: Call, kind: str) -> tuple[Step, ...]:
 def reverse(call: Call, kind: str) -> tuple[Step, ...]:
     """REVERSE_V2: backwards along the axes in the second input."""
     data = call.tensor(0)
-    axes = {normal_axis(axis, len(data.shape)) for axis in integers(call, 1, "the axes")}
+    axes = {axis_of(data.shape, axis) for axis in integers(call, 1, "the axes")}
     begins = [size - 1 if i in axes else 0 for i, size in enumerate(data.shape)]
     steps = [-1 if i in axes else 1 for i in range(len(data.shape))]
     nest = moves.slice_axes(data.shape, begins, data.shape, steps, channels_last=True)

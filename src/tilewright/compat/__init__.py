@@ -1,0 +1,1 @@
+"""Drop-in replacements for peers' APIs: a user changes one import."""
