@@ -196,6 +196,22 @@ def test_the_largest_files_that_are_accepted_are_read_within_ten_seconds(
     assert network is not None
 
 
+def test_an_operator_with_the_most_results_is_read_within_ten_seconds(tmp_path: Path) -> None:
+    count = MAX_OPERANDS - 100
+    results = {f"t{i}": TensorSpec(shape=(1,)) for i in range(count)}
+    model = ModelSpec(
+        tensors={**results, "x": TensorSpec(shape=(count,)), "axis": constant([0])},
+        operators=(OperatorSpec(op="SPLIT", inputs=("axis", "x"), outputs=tuple(results)),),
+        inputs=("x",),
+        outputs=("t0",),
+    )
+    content = model_bytes(model)
+    start = time.process_time()
+    network = _read(tmp_path, content)
+    assert time.process_time() - start < 10
+    assert network is not None
+
+
 @pytest.mark.parametrize(
     ("op", "n_inputs"), [("PACK", 2), ("PACK", 390), ("CONCATENATION", 2), ("CONCATENATION", 190)]
 )

@@ -179,6 +179,7 @@ class ArrayFile(_File):
     unit_energy: Energy | None = None
     unit_area: Area | None = None
     input_precision: Annotated[list[Positive], Field(min_length=2, max_length=2)] | None = None
+    accumulator: Bits | None = None
     multiplier_type: str | None = None
     systolic_dimensions: list[DimName] = Field(default_factory=list)
     is_imc: bool = False

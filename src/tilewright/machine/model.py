@@ -102,6 +102,8 @@ class Array:
     area_mm2_per_unit: float = 0.0
     input_bits: tuple[int, int] | None = None
     """Precision of `I1` and `I2` that the multipliers take; None where the file does not say."""
+    accumulator_bits: int | None = None
+    """Width of a partial sum; None where the file does not say."""
     systolic_dims: tuple[str, ...] = ()
     in_memory: InMemoryCompute | None = None
 

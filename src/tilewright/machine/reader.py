@@ -341,6 +341,7 @@ def _array(reader: _Reader, at: Location) -> Array | None:
         input_bits=(file.input_precision[0], file.input_precision[1])
         if file.input_precision
         else None,
+        accumulator_bits=file.accumulator,
         systolic_dims=tuple(file.systolic_dimensions),
         in_memory=_in_memory(reader, at, file),
     )

@@ -22,13 +22,11 @@ def operand_elements(nest: LoopNest, operand: NestOperand, extents: Mapping[str,
     return size
 
 
-def why_not(
-    name: str, nest: LoopNest, hierarchy: Hierarchy, constraint: Constraint | None
-) -> Problem:
-    """The reason that keeps an op from being mapped, with figures."""
+def why_not(nest: LoopNest, hierarchy: Hierarchy, constraint: Constraint | None) -> Problem:
+    """The reason that keeps a nest from being mapped, with figures."""
     found = unrollings(nest, hierarchy, constraint, UnrollOptions())
     if not found:
-        return Problem(message=f"op {name!r}: no unrolling fits the array and its ports")
+        return Problem(message="no unrolling fits the array and its ports")
     spatial = attach(nest, hierarchy, found[0])
     shortages = []
     for index, (memory, letters) in enumerate(hierarchy.levels):
@@ -37,12 +35,12 @@ def why_not(
         if short > 0:
             shortages.append((short, memory, needs))
     if shortages:
-        return _too_small(name, *max(shortages, key=lambda shortage: shortage[0]))
+        return _too_small(*max(shortages, key=lambda shortage: shortage[0]))
     missing = _missing_port(hierarchy)
     if missing:
-        return Problem(message=f"op {name!r}: {missing}", hint="`tilewright check` says more")
+        return Problem(message=missing, hint="`tilewright check` says more")
     return Problem(
-        message=f"op {name!r}: each operand fits, but no order of its loops fits them all at once",
+        message="each operand fits, but no order of the loops fits them all at once",
         hint="a larger memory, another unrolling or a higher --lpf-limit",
     )
 
@@ -63,11 +61,11 @@ def _least_bits(
     return int(operand_elements(nest, operand, tile) * operand.bits)
 
 
-def _too_small(name: str, short: float, memory: Memory, needs: Mapping[str, int]) -> Problem:
+def _too_small(short: float, memory: Memory, needs: Mapping[str, int]) -> Problem:
     parts = ", ".join(f"{letter} {format_bits(bits)}" for letter, bits in needs.items())
     total = sum(needs.values())
     return Problem(
-        message=f"op {name!r}: memory {memory.name} has {format_bits(memory.size_bits)} and needs "
+        message=f"memory {memory.name} has {format_bits(memory.size_bits)} and needs "
         f"at least {format_bits(total)} ({parts}): {int(short):,} bits short",
         hint=f"{format_bits(total)} of {memory.name} would do, or a larger memory above it",
     )

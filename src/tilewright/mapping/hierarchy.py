@@ -5,7 +5,16 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Final
 
-from tilewright.machine.model import Array, Core, Direction, Machine, Memory, Port
+from tilewright.machine.model import (
+    OUTPUT_OPERAND,
+    SCRATCHPAD_BITS,
+    Array,
+    Core,
+    Direction,
+    Machine,
+    Memory,
+    Port,
+)
 
 DIRECTIONS: Final[tuple[Direction, ...]] = ("tl", "fl", "th", "fh")
 """Read to the lower, written by the lower, read to the higher, written by the higher level."""
@@ -39,6 +48,21 @@ class Hierarchy:
     def port(self, letter: str, level: int, direction: Direction) -> Port | None:
         """The port that an operand uses at a level in a direction."""
         return self.memory(letter, level).port(dict(self.links)[letter], direction)
+
+
+def partial_sum_bits(machine: Machine, core: Core, wanted: int) -> int:
+    """How wide a core keeps partial sums of which `wanted` bits would be exact.
+
+    The array's `accumulator` says; where a file does not, a register that takes the array's results
+    does: it holds what its port takes in one cycle.
+    """
+    if core.array.accumulator_bits is not None:
+        return min(wanted, core.array.accumulator_bits)
+    chain = machine.chain(core, OUTPUT_OPERAND)
+    port = chain[0].port(OUTPUT_OPERAND, "fl") if chain else None
+    if port is None or chain[0].size_bits >= SCRATCHPAD_BITS:
+        return wanted
+    return min(wanted, port.bits_per_cycle, chain[0].size_bits)
 
 
 def hierarchy_of(

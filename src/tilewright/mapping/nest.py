@@ -5,7 +5,7 @@ the same while it runs, and *partially relevant* (pr) if it shares an axis with 
 a relation such as `IX = 2*OX + 1*FX`.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from math import gcd, prod
 
@@ -91,6 +91,12 @@ class LoopNest:
         return frozenset(
             name for r in self.relations for name in (r.target, r.terms[0][0], r.terms[1][0])
         )
+
+
+def with_partial_sums(nest: LoopNest, bits: int) -> LoopNest:
+    """The nest with partial sums of `bits`, or as wide as a finished result if that is more."""
+    result = replace(nest.operands[0], bits=max(bits, nest.final_bits))
+    return replace(nest, operands=(result, *nest.inputs))
 
 
 def window_elements(relation: Relation, first: int, second: int) -> int:

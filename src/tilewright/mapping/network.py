@@ -1,7 +1,7 @@
 """Mapping a whole network: every op on a core, equal nests searched once."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from math import ceil, fsum
 from typing import Literal
 
@@ -11,8 +11,14 @@ from tilewright.mapping.attach import attach
 from tilewright.mapping.constraints import DEFAULT_LINKS, Constraint, constraint_for
 from tilewright.mapping.diagnose import why_not
 from tilewright.mapping.evaluate import Setup, cost_of, evaluate_loops
-from tilewright.mapping.hierarchy import Hierarchy, hierarchy_of
-from tilewright.mapping.nest import ARRAY_KINDS, LoopNest, nest_of, zigzag_nest
+from tilewright.mapping.hierarchy import Hierarchy, hierarchy_of, partial_sum_bits
+from tilewright.mapping.nest import (
+    ARRAY_KINDS,
+    LoopNest,
+    nest_of,
+    with_partial_sums,
+    zigzag_nest,
+)
 from tilewright.mapping.search import Mapped, SearchOptions, loma
 from tilewright.mapping.text import GivenMapping, given_loops
 from tilewright.network.counts import macs
@@ -120,8 +126,8 @@ def map_network(
     for number, op in enumerate(network.ops):
         mapper.add(op)
         progress(number + 1, len(network.ops))
-    if mapper.problems:
-        raise InfeasibleError(*mapper.problems)
+    if mapper.refused:
+        raise InfeasibleError(*(_of_ops(why, ops) for why, ops in mapper.refused.items()))
     return MappedNetwork(
         network=network,
         machine=machine,
@@ -132,6 +138,11 @@ def map_network(
     )
 
 
+def _of_ops(reason: Problem, names: list[str]) -> Problem:
+    more = f" and {len(names) - 1} more" if len(names) > 1 else ""
+    return replace(reason, message=f"op {names[0]!r}{more} cannot be mapped: {reason.message}")
+
+
 @dataclass
 class _Mapper:
     network: Network
@@ -139,7 +150,8 @@ class _Mapper:
     how: MapOptions
     cache: dict[object, Mapped | None] = field(default_factory=dict)
     ops: list[MappedOp] = field(default_factory=list)
-    problems: list[Problem] = field(default_factory=list)
+    refused: dict[Problem, list[str]] = field(default_factory=dict)
+    """Ops by the reason that they have no mapping."""
 
     def add(self, op: Op) -> None:
         core, zigzag = self.machine.cores[0], self.how.model == "zigzag-3.9"
@@ -152,14 +164,17 @@ class _Mapper:
         constraint = constraint_for(op, entries)
         try:
             nest = (zigzag_nest if zigzag else nest_of)(op, self.network)
+            if not zigzag:
+                width = partial_sum_bits(self.machine, core, op.accumulator_bits)
+                nest = with_partial_sums(nest, width)
             tops = (self.how.tops or {}).get(op.name)
             hierarchy = hierarchy_of(self.machine, core, _links(nest, constraint), tops)
             mapped = self._mapped(op, nest, hierarchy, constraint)
         except ValueError as error:
-            self.problems.append(Problem(message=f"op {op.name!r}: {error}"))
+            self.refused.setdefault(Problem(message=str(error)), []).append(op.name)
             return
         if mapped is None:
-            self.problems.append(why_not(op.name, nest, hierarchy, constraint))
+            self.refused.setdefault(why_not(nest, hierarchy, constraint), []).append(op.name)
             return
         self.ops.append(
             MappedOp(

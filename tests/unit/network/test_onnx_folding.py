@@ -9,6 +9,7 @@ from onnx import helper
 from tests.onnx_models import Array, Given, integers, model, node, reals, saved
 
 from tilewright.errors import InputError
+from tilewright.network.counts import weight_bytes
 from tilewright.network.graph import Network
 from tilewright.network.onnx_reader import read_onnx
 
@@ -199,3 +200,23 @@ def test_dropout_does_nothing_and_its_mask_is_a_constant(tmp_path: Path) -> None
     network = read(tmp_path, nodes, {"zero": np.array(0, np.float32)})
     assert [op.kind for op in network.ops] == ["identity", "where"]
     assert (network.by_name["mask"].role, network.by_name["mask"].bits) == ("constant", 8)
+
+
+def test_weights_that_are_dequantised_when_used_keep_their_stored_width(tmp_path: Path) -> None:
+    # 8 kernels of 3 x 1 x 1 at 8 bit: 24 B of weights, not the 96 B that they have as floats.
+    nodes = [
+        node("DequantizeLinear", ["packed", "scale", "zero"], ["flat"]),
+        node("Reshape", ["flat", "wanted"], ["weights"]),
+        node("Conv", ["x", "weights"], ["y"]),
+    ]
+    constants: dict[str, Array | onnx.TensorProto] = {
+        "packed": np.zeros((8, 3), dtype=np.int8),
+        "scale": np.array(0.5, dtype=np.float32),
+        "zero": np.array(0, dtype=np.int8),
+        "wanted": integers(8, 3, 1, 1),
+    }
+    network = read(tmp_path, nodes, constants)
+    assert [op.kind for op in network.ops] == ["conv"]
+    assert network.by_name["weights"].bits == 8
+    assert network.by_name["y"].bits == 32
+    assert weight_bytes(network) == 24

@@ -37,6 +37,9 @@ class Value:
     data: Array | StoredTensor | None = None
     unknown_because: str = ""
     """Why a constant has no data."""
+    stored_bits: int = 0
+    """Bits of an element where a constant lies, if fewer than its type has: 8 for weights that are
+    dequantised when they are used."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

@@ -9,6 +9,7 @@ from pathlib import Path
 from tilewright.errors import InputError, Problem
 from tilewright.network.build import NetworkBuilder
 from tilewright.network.graph import MAX_SIZE, Network
+from tilewright.network.kinds import KIND_CLASSES
 from tilewright.network.onnx_reader.call import Call, NodeError, Step, Value, known_array
 from tilewright.network.onnx_reader.catalogue import constant_rules, op_rules
 from tilewright.network.onnx_reader.dynamic import Sizes, bind_inputs, declared_shape
@@ -213,6 +214,7 @@ class _Reading:
                     is_constant=is_constant,
                     data=data,
                     unknown_because=why,
+                    stored_bits=_stored_bits(step) if is_constant else 0,
                 )
             )
         if is_constant:
@@ -257,7 +259,7 @@ class _Reading:
         self.builder.tensor(
             value.name,
             value.shape,
-            bits=value.element.bits,
+            bits=value.stored_bits or value.element.bits,
             role="constant" if value.is_constant else "input",
             dtype=value.element.name,
         )
@@ -286,3 +288,13 @@ class _Reading:
                         attributes={},
                     )
                 )
+
+
+def _stored_bits(step: Step) -> int:
+    """Bits of an element of a constant that is only unpacked or moved, not worked out."""
+    data = step.inputs[0] if step.inputs else None
+    if data is None:
+        return 0
+    if step.kind == "dequantize":
+        return data.stored_bits or data.element.bits
+    return data.stored_bits if KIND_CLASSES[step.kind] == "move" else 0

@@ -8,6 +8,7 @@ from pathlib import Path
 from tilewright.errors import InputError, Problem
 from tilewright.network.build import NetworkBuilder
 from tilewright.network.graph import AttributeValue, Network
+from tilewright.network.nests import Shape
 from tilewright.network.tflite_reader import faults, tensors
 from tilewright.network.tflite_reader.call import Call, HintedError, Result, Step, Value
 from tilewright.network.tflite_reader.folding import (
@@ -196,7 +197,7 @@ def _convert(state: _State, position: int, operator: RawOperator, call: Call) ->
     is_output = not state.outputs.isdisjoint(operator.outputs)
     unpacks = operator.name in _UNPACKING and source is not None and source.is_constant
     if unpacks and source is not None and not is_output:
-        _check_shape(state, position, call, call.results[0].name, source.shape)
+        _check_shape(state, position, call.results[0], source.shape)
         state.values[operator.outputs[0]] = source
         return
     known = known_beforehand(call)
@@ -209,7 +210,7 @@ def _convert(state: _State, position: int, operator: RawOperator, call: Call) ->
         _keep(state, position, call, worked_out, indices)
         return
     for step in steps:
-        _add_step(state, position, call, step, indices)
+        _add_step(state, position, step, indices)
 
 
 def _worked_out(state: _State, steps: tuple[Step, ...]) -> dict[str, Known] | None:
@@ -230,7 +231,7 @@ def _keep(
     """Results that are known beforehand become constants."""
     for result in call.results:
         found = known[result.name]
-        _check_shape(state, position, call, result.name, found.shape)
+        _check_shape(state, position, result, found.shape)
         state.values[indices[result.name]] = Value(
             name=result.name,
             shape=found.shape,
@@ -241,14 +242,12 @@ def _keep(
         )
 
 
-def _add_step(
-    state: _State, position: int, call: Call, step: Step, indices: Mapping[str, int]
-) -> None:
+def _add_step(state: _State, position: int, step: Step, indices: Mapping[str, int]) -> None:
     shape = step.nest.shape
     tensors.require_possible(step.results[0].name, shape)
     for result in step.results:
         if result.name in indices:
-            _check_shape(state, position, call, result.name, shape)
+            _check_shape(state, position, result, shape)
             state.values[indices[result.name]] = Value(
                 name=result.name, shape=shape, dtype=result.dtype, bits=result.bits
             )
@@ -289,13 +288,11 @@ def _worked_out_inputs(step: Step) -> dict[str, AttributeValue]:
     return attributes
 
 
-def _check_shape(
-    state: _State, position: int, call: Call, name: str, shape: tuple[int, ...]
-) -> None:
-    recorded = next(result.recorded for result in call.results if result.name == name)
-    if not tensors.agrees(shape, recorded):
+def _check_shape(state: _State, position: int, result: Result, shape: Shape) -> None:
+    if not tensors.agrees(shape, result.recorded):
         where = state.where(position)
-        state.add(position, faults.misfit(state.file, where, name, shape, recorded))
+        problem = faults.misfit(state.file, where, result.name, shape, result.recorded)
+        state.add(position, problem)
 
 
 def _outputs(state: _State) -> list[str]:
