@@ -24,7 +24,8 @@ class Case:
     @property
     def files(self) -> dict[str, str]:
         return {
-            kind: str(self.folder / f"{kind}.yaml") for kind in ("workload", "accelerator", "mapping")
+            kind: str(self.folder / f"{kind}.yaml")
+            for kind in ("workload", "accelerator", "mapping")
         }
 
 
@@ -95,7 +96,12 @@ def random_sharing(random: Random) -> list[list[str]]:
     if random.random() < 0.5:
         random.shuffle(operands)
     return random.choice(
-        [[operands], [operands[:2], operands[2:]], [operands[:1], operands[1:]], [[o] for o in operands]]
+        [
+            [operands],
+            [operands[:2], operands[2:]],
+            [operands[:1], operands[1:]],
+            [[o] for o in operands],
+        ]
     )
 
 
@@ -142,7 +148,7 @@ def random_ports(random: Random, operands: list[str]) -> list[Data]:
 
 
 def random_port(random: Random, kind: str, name: str, uses: list[tuple[str, str]]) -> Data:
-    least = random.choice([4, 8, 8, 16, 24, 32, 64])
+    least = random.choice([8, 8, 16, 16, 24, 32, 64])
     return {
         "name": name,
         "type": kind,
@@ -176,7 +182,7 @@ def precisions(random: Random, weight_bits: int | None = None) -> Data:
 
 
 def size(random: Random) -> int:
-    return random.choice([1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 14, 16, 25, 32])
+    return random.choice([1, 1, 1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 14, 16, 25, 32])
 
 
 def _windows(random: Random, sizes: Data) -> Data:
@@ -284,7 +290,8 @@ def random_mapping(random: Random, machine: Data, layers: list[Data]) -> list[Da
 
 def _entry(random: Random, machine: Data, loops: list[str]) -> Data:
     array = machine["operational_array"]
-    entry: Data = {"memory_operand_links": dict(LINKS)}
+    swapped = {"O": "O", "W": "I1", "I": "I2"}
+    entry: Data = {"memory_operand_links": swapped if random.random() < 0.1 else dict(LINKS)}
     given: dict[str, list[str]] = {}
     hints: dict[str, list[str]] = {}
     style = random.choice(["given", "given", "hinted", "either", "none"])

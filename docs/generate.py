@@ -56,7 +56,9 @@ def block(what: str) -> str:
         case "file":
             return _fenced(_LANGUAGES[Path(rest).suffix], (ROOT / rest).read_text("utf-8"))
         case "run":
-            return block(f"file {rest}") + "\nIt prints:\n\n" + _fenced("text", _script_output(rest))
+            return (
+                block(f"file {rest}") + "\nIt prints:\n\n" + _fenced("text", _script_output(rest))
+            )
         case "table":
             return tables.TABLES[rest]()
         case _:

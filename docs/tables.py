@@ -10,6 +10,8 @@ import onnx
 from click.testing import CliRunner
 
 from tilewright.cli import tilewright
+from tilewright.network.onnx_reader import supported_ops as onnx_ops
+from tilewright.network.tflite_reader import supported_ops as tflite_ops
 
 _LIGHT = Path(onnx.__file__).parent / "backend" / "test" / "data" / "light"
 
@@ -156,15 +158,15 @@ def _names(operators: Sequence[str]) -> str:
 
 def _readers() -> str:
     rows = _json("list", "ops")["ops"]
-    onnx_ops = sum(len(row["onnx"]) for row in rows)
-    tflite_ops = sum(len(row["tflite"]) for row in rows)
+    from_onnx = sum(len(row["onnx"]) for row in rows)
+    from_tflite = sum(len(row["tflite"]) for row in rows)
     networks = len(_json("list", "networks")["networks"])
     machines = len(_json("list", "machines")["machines"])
     return _table(
         ("what", "from"),
         (
-            ["networks", f"ONNX (`.onnx`), {onnx_ops} operators"],
-            ["", f"TFLite (`.tflite`), {tflite_ops} operators; needs the extra `tflite`"],
+            ["networks", f"ONNX (`.onnx`), {from_onnx} operators"],
+            ["", f"TFLite (`.tflite`), {from_tflite} operators; needs the extra `tflite`"],
             ["", "ZigZag workload files (`.yaml`)"],
             ["", f"a zoo of {networks} networks, by name"],
             ["machines", "our YAML format, with units"],
@@ -175,9 +177,19 @@ def _readers() -> str:
     )
 
 
+def _worked_out() -> str:
+    """Operators that leave no op, as a list."""
+    lines = (
+        f"* {file}: {_names([name for name, kind in ops().items() if kind == 'constant'])}\n"
+        for file, ops in (("ONNX", onnx_ops), ("TFLite", tflite_ops))
+    )
+    return "".join(lines)
+
+
 TABLES: Mapping[str, Callable[[], str]] = {
     "kinds": _kinds,
     "macs": _macs,
     "macs in short": _macs_in_short,
     "readers": _readers,
+    "worked out": _worked_out,
 }

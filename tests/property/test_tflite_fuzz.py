@@ -170,6 +170,7 @@ def test_operators_with_a_few_things_changed_end_in_a_network_or_an_input_error(
     _read(tmp_path, model_bytes(replace(model, tensors=tensors, operators=(operator,))))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("op", "n_operators", "n_inputs", "shape"),
     [
@@ -196,6 +197,7 @@ def test_the_largest_files_that_are_accepted_are_read_within_ten_seconds(
     assert network is not None
 
 
+@pytest.mark.slow
 def test_an_operator_with_the_most_results_is_read_within_ten_seconds(tmp_path: Path) -> None:
     count = MAX_OPERANDS - 100
     results = {f"t{i}": TensorSpec(shape=(1,)) for i in range(count)}
@@ -229,6 +231,7 @@ def test_shapes_that_grow_from_operator_to_operator_are_stopped(
     assert time.process_time() - start < 10
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("op", "n_operators", "n_inputs"),
     [("RELU", MAX_OPERATORS + 1, 1), ("CONCATENATION", 3, MAX_OPERANDS // 2)],

@@ -10,7 +10,7 @@ from tilewright.compat.zigzag_results import CostModelEvaluation, LoopLevels
 from tilewright.errors import InputError, Problem
 from tilewright.machine.model import Machine, Memory
 from tilewright.mapping.network import MappedNetwork
-from tilewright.mapping.text import mapping_text
+from tilewright.mapping.saved import save_mappings
 
 
 def write_dumps(
@@ -28,15 +28,13 @@ def write_dumps(
     for layer in layers:
         name = str(layer.layer).replace("/", "_")
         texts[f"{name}_complete.json"] = _json(complete(layer, mapped.machine))
-    texts["loop_ordering.txt"] = "\n".join(
-        mapping_text(op.name, op.mapped.setup, op.mapped.loops) for op in mapped.ops if op.mapped
-    )
     try:
         folder.mkdir(parents=True, exist_ok=True)
         for name, text in texts.items():
             (folder / name).write_text(text, encoding="utf-8")
     except OSError as error:
         raise _unwritable(folder, error) from None
+    save_mappings(mapped, str(folder / "loop_ordering.txt"))
 
 
 def write_pickle(file: Path, layers: Sequence[CostModelEvaluation]) -> None:

@@ -168,7 +168,7 @@ def evaluation(layer: LayerNode, mapped: Mapped, accelerator: str) -> CostModelE
 
 
 def sum_of(parts: Sequence[CostModelEvaluation], accelerator: str) -> CostModelEvaluation:
-    """All layers together, one after the other; an operand's levels are added from the lowest on."""
+    """All layers together, one after the other; levels are added from the lowest on."""
     return CostModelEvaluation(
         layer=None,
         layer_ids=tuple(i for part in parts for i in part.layer_ids),
@@ -178,7 +178,7 @@ def sum_of(parts: Sequence[CostModelEvaluation], accelerator: str) -> CostModelE
         mem_energy=fsum(part.mem_energy for part in parts),
         mem_energy_breakdown={
             letter: tuple(fsum(values) for values in zip_longest(*levels, fillvalue=0.0))
-            for letter, levels in _by_letter([p.mem_energy_breakdown for p in parts]).items()
+            for letter, levels in _by_operand([p.mem_energy_breakdown for p in parts])
         },
         mem_energy_breakdown_further=_added([p.mem_energy_breakdown_further for p in parts]),
         memory_word_access=_added([part.memory_word_access for part in parts]),
@@ -249,20 +249,25 @@ def _tidy(levels: Levels) -> LoopLevels:
     )
 
 
-def _by_letter[T](parts: Sequence[Mapping[str, T]]) -> dict[str, list[T]]:
-    result: dict[str, list[T]] = {}
-    for part in parts:
-        for letter, value in part.items():
-            result.setdefault(letter, []).append(value)
-    return result
+def _by_operand(
+    parts: Sequence[Mapping[str, tuple[float, ...]]],
+) -> Iterator[tuple[str, list[tuple[float, ...]]]]:
+    for letter in _letters(parts):
+        yield letter, [part.get(letter, ()) for part in parts]
 
 
 def _added(parts: Sequence[Mapping[str, tuple[FourWay, ...]]]) -> dict[str, tuple[FourWay, ...]]:
-    nothing = dict.fromkeys(DIRECTION_NAMES.values(), 0)
+    nothing = dict.fromkeys(DIRECTION_NAMES.values(), 0.0)
     return {
         letter: tuple(
             {name: sum(level[name] for level in together) for name in nothing}
-            for together in zip_longest(*levels, fillvalue=nothing)
+            for together in zip_longest(
+                *(part.get(letter, ()) for part in parts), fillvalue=nothing
+            )
         )
-        for letter, levels in _by_letter(parts).items()
+        for letter in _letters(parts)
     }
+
+
+def _letters(parts: Sequence[Mapping[str, object]]) -> list[str]:
+    return list(dict.fromkeys(letter for part in parts for letter in part))

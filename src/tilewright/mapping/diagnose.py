@@ -52,7 +52,9 @@ def _least_bits(
     operand = next(o for o in nest.operands if o.letter == letter)
     chain = hierarchy.chains[letter]
     if chain[-1] == index:
-        bits = nest.final_bits if letter == "O" else operand.bits
+        summed = nest.irrelevant(operand) if letter == "O" else ()
+        here = chain[0] == index and any(loop in summed for loop, _ in spatial.temporal)
+        bits = nest.final_bits if letter == "O" and not here else operand.bits
         return int(operand_elements(nest, operand, nest.sizes)) * bits
     tile: dict[str, float] = {}
     for loops in spatial.fractional[letter][: chain.index(index) + 1]:

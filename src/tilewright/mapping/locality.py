@@ -161,11 +161,10 @@ def _holds(layer: _Layer, levels: _Levels, level: int, read_as: str, all_weights
 
 def _weight_levels(layer: _Layer, levels: _Levels, fits: Sequence[int]) -> Iterator[int]:
     """Levels of those that fit which could be the home of all weights."""
+    carrier = layer.carriers[layer.weights] if layer.weights else None
     for level in fits:
-        served = levels.memories[level].operands
-        if layer.weights and layer.carriers[layer.weights] in served:
-            if levels.serves_all_units(level):
-                yield level
+        if carrier in levels.memories[level].operands and levels.serves_all_units(level):
+            yield level
 
 
 def _tops(layer: _Layer, levels: _Levels, found: _Found) -> Iterator[tuple[str, str]]:

@@ -17,6 +17,18 @@ conv conv_transpose matmul max_pool average_pool add sub mul max min
 """
 ARRAY_KINDS = frozenset(_ARRAY_KINDS.split())
 """Kinds that the array can run; all others are the vector unit's or mere moves."""
+_PAIRWISE = frozenset(("add", "sub", "mul", "max", "min"))
+
+
+def runs_on_array(op: Op, network: Network) -> bool:
+    """Whether an op is the array's work: of element-wise ops those that join two activations.
+
+    A bias or scale, which is constant, is applied by the vector unit.
+    """
+    if op.kind not in ARRAY_KINDS:
+        return False
+    roles = [network.by_name[o.tensor].role for o in op.inputs]
+    return op.kind not in _PAIRWISE or (len(roles) == 2 and "constant" not in roles)
 
 
 @dataclass(frozen=True, slots=True)

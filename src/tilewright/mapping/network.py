@@ -13,9 +13,9 @@ from tilewright.mapping.diagnose import why_not
 from tilewright.mapping.evaluate import Setup, cost_of, evaluate_loops
 from tilewright.mapping.hierarchy import Hierarchy, hierarchy_of, partial_sum_bits
 from tilewright.mapping.nest import (
-    ARRAY_KINDS,
     LoopNest,
     nest_of,
+    runs_on_array,
     with_partial_sums,
     zigzag_nest,
 )
@@ -157,7 +157,7 @@ class _Mapper:
         core, zigzag = self.machine.cores[0], self.how.model == "zigzag-3.9"
         if zigzag and not (op.attribute("zigzag_type") or is_mac(op.kind)):
             return
-        if not zigzag and op.kind not in ARRAY_KINDS:
+        if not zigzag and not runs_on_array(op, self.network):
             self.ops.append(_off_the_array(op, core))
             return
         entries = {c.name: c for c in reversed(self.how.constraints)}

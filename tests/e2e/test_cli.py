@@ -1,0 +1,287 @@
+"""The command as others see it: exit codes, streams, JSON keys, pipes and terminals."""
+
+import json
+import os
+import re
+import statistics
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+
+from tilewright import __version__
+from tilewright.cli import tilewright
+
+SCRIPT = Path(sys.executable).with_name("tilewright")
+ANSI = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
+COLOUR = re.compile(r"\x1b\[(?:[0-9;]*;)?(?:3[0-8]|4[0-8]|9[0-7]|10[0-7])[0-9;]*m")
+
+FAULTY = """\
+name: faulty
+operational_array: {dimensions: [D1], sizes: [4], unit_energy: 0.1, unit_area: 0}
+memories:
+  bank:
+    size: 8192
+    r_cost: 1
+    w_cost: 1
+    operands: [I1, I2, O]
+    served_dimensions: [D1]
+    prots: []
+"""
+
+PROBLEM_KEYS = {"file", "line", "column", "severity", "message", "hint"}
+
+
+@dataclass(frozen=True)
+class Outcome:
+    code: int
+    out: str
+    err: str
+
+    @property
+    def json(self) -> dict[str, Any]:
+        """The only object on standard output."""
+        assert self.out.count("\n") == 1
+        found: dict[str, Any] = json.loads(self.out)
+        assert found["schema"] == 1
+        assert found["tilewright_version"] == __version__
+        return found
+
+
+def run(*arguments: str) -> Outcome:
+    """Run a command in this process."""
+    result = CliRunner().invoke(tilewright, arguments, prog_name="tilewright")
+    if result.exception is not None and not isinstance(result.exception, SystemExit):
+        raise result.exception
+    return Outcome(result.exit_code, result.stdout, result.stderr)
+
+
+def run_script(
+    *arguments: str, environment: Mapping[str, str] | None = None, stdout: int = subprocess.PIPE
+) -> Outcome:
+    """Run the installed script in a process of its own."""
+    kept = {k: v for k, v in os.environ.items() if k not in ("FORCE_COLOR", "NO_COLOR")}
+    finished = subprocess.run(
+        [SCRIPT, *arguments],
+        stdout=stdout,
+        stderr=subprocess.PIPE,
+        text=True,
+        encoding="utf-8",
+        check=False,
+        env={**kept, **(environment or {})},
+    )
+    return Outcome(finished.returncode, finished.stdout or "", finished.stderr)
+
+
+@pytest.fixture
+def faulty(tmp_path: Path) -> str:
+    path = tmp_path / "faulty.yaml"
+    path.write_text(FAULTY, encoding="utf-8")
+    return str(path)
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("--help",),
+        ("--version",),
+        ("show", "lenet5"),
+        ("show", "npe8"),
+        ("show", "resnet18", "--dim", "size=64", "--bits", "4"),
+        ("list", "networks"),
+        ("list", "machines"),
+        ("list", "ops"),
+        ("schema", "machine"),
+        ("check", "npe8"),
+        ("check", "npe8", "notes_cnn"),
+    ],
+    ids=" ".join,
+)
+def test_what_is_right_exits_with_0_and_says_nothing_on_stderr(arguments: tuple[str, ...]) -> None:
+    outcome = run(*arguments)
+    assert (outcome.code, outcome.err) == (0, "")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (("show", "lenet"), "did you mean 'lenet5'?"),
+        (("show", "edge_tpu"), "did you mean 'edge_tpu_like'?"),
+        (("show", "zzz"), "known: lenet5, alexnet"),
+        (("show", "gone.onnx"), "gone.onnx: cannot be read: no such file"),
+        (("show", "gone.yaml"), "gone.yaml: cannot be read"),
+        (("show", "lenet5", "--dim", "batch"), "such as --dim batch=1"),
+        (("show", "lenet5", "--dim", "batsh=2"), "did you mean 'batch'?"),
+        (("show", "lenet5", "--bits", "65"), "from 1 to 64"),
+        (("show", "npe8", "--bits", "8"), "--dim and --bits belong to networks"),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, tuple) else "",
+)
+def test_what_is_wrong_exits_with_2_and_says_why_on_stderr(
+    arguments: tuple[str, ...], told: str
+) -> None:
+    outcome = run(*arguments)
+    assert (outcome.code, outcome.out) == (2, "")
+    assert outcome.err.startswith("error: ")
+    assert told in outcome.err
+    assert "Traceback" not in outcome.err
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [(), ("plot",), ("list",), ("list", "cores"), ("show",), ("show", "lenet5", "--jsno")],
+    ids=lambda arguments: " ".join(arguments) or "nothing",
+)
+def test_a_misused_command_exits_with_2_and_leaves_stdout_alone(arguments: tuple[str, ...]) -> None:
+    outcome = run(*arguments)
+    assert (outcome.code, outcome.out) == (2, "")
+    assert "Usage: tilewright" in outcome.err
+
+
+def test_a_clean_check_prints_nothing_at_all() -> None:
+    assert run("check", "npe8") == Outcome(0, "", "")
+
+
+def test_a_check_prints_problems_on_stdout_and_exits_with_2(faulty: str) -> None:
+    outcome = run("check", faulty)
+    assert (outcome.code, outcome.err) == (2, "")
+    expected = f"{faulty}:10:5: memories.bank.prots: unknown key\n  hint: did you mean 'ports'?\n"
+    assert outcome.out.startswith(expected)
+
+
+def test_warnings_alone_leave_the_exit_code_0() -> None:
+    outcome = run("check", "eyeriss_like")
+    assert outcome.code == 0
+    assert ": warning: " in outcome.out
+
+
+@pytest.mark.parametrize("name", ["edge_tpu", "lenet5"])
+def test_check_says_which_machines_there_are(name: str) -> None:
+    outcome = run("check", name)
+    assert outcome.code == 2
+    assert f"no machine {name!r}" in outcome.out
+    assert "edge_tpu_like" in outcome.out
+
+
+def test_show_network_has_the_promised_keys() -> None:
+    shown = run("show", "lenet5", "--json").json
+    assert shown["totals"]["macs"] == sum(op["macs"] for op in shown["ops"]) == 416_520
+    assert shown["totals"]["weight_bytes"] == 61_470
+    assert {"name", "kind", "macs"} <= shown["ops"][0].keys()
+    assert "problems" not in shown
+
+
+def test_show_machine_has_its_cores_and_memories() -> None:
+    shown = run("show", "npe8", "--json").json
+    assert shown["macs_per_cycle"] == 8
+    memories = [memory["name"] for core in shown["cores"] for memory in core["memories"]]
+    assert memories == ["input_memory", "weight_output_memory"]
+
+
+def test_check_json_lists_problems_with_all_their_keys(faulty: str) -> None:
+    outcome = run("check", faulty, "--json")
+    assert outcome.code == 2
+    problems = outcome.json["problems"]
+    assert all(problem.keys() == PROBLEM_KEYS for problem in problems)
+    first = problems[0]
+    assert (first["file"], first["line"], first["column"]) == (faulty, 10, 5)
+    assert (first["severity"], first["hint"]) == ("error", "did you mean 'ports'?")
+
+
+def test_check_json_of_a_clean_machine_has_an_empty_list() -> None:
+    outcome = run("check", "npe8", "--json")
+    assert (outcome.code, outcome.json["problems"], outcome.err) == (0, [], "")
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [("show", "lenet"), ("show", "gone.onnx"), ("check", "gone.yaml"), ("check", "npe8", "lenet")],
+    ids=" ".join,
+)
+def test_json_on_an_error_is_one_object_with_problems(arguments: tuple[str, ...]) -> None:
+    outcome = run(*arguments, "--json")
+    assert (outcome.code, outcome.err) == (2, "")
+    assert [problem["severity"] for problem in outcome.json["problems"]] == ["error"]
+
+
+@pytest.mark.parametrize("what", ["networks", "machines", "ops"])
+def test_list_json_has_the_list_that_was_asked_for(what: str) -> None:
+    listed = run("list", what, "--json").json
+    assert listed.keys() == {"schema", "tilewright_version", what}
+    assert len(listed[what]) > 10
+
+
+def test_the_schema_is_one_of_json_and_knows_both_port_dialects() -> None:
+    schema = json.loads(run("schema", "machine").out)
+    assert {"name", "memories", "operational_array"} <= schema["properties"].keys()
+    assert {"MemoryFile", "OldMemoryFile"} <= schema["$defs"].keys()
+
+
+@pytest.mark.parametrize("what", [("show", "lenet5"), ("show", "npe8"), ("list", "ops")])
+def test_piped_output_is_plain_text(what: tuple[str, ...]) -> None:
+    outcome = run_script(*what, environment={"TERM": "xterm-256color"})
+    assert outcome.code == 0
+    assert not ANSI.search(outcome.out)
+    assert not any(line != line.rstrip() for line in outcome.out.splitlines())
+
+
+@pytest.mark.parametrize(
+    "arguments", [("show", "bert_base", "--json"), ("list", "ops"), ("schema", "machine")]
+)
+def test_a_reader_that_goes_away_is_no_error(arguments: tuple[str, ...]) -> None:
+    reading, writing = os.pipe()
+    os.close(reading)
+    try:
+        outcome = run_script(*arguments, stdout=writing)
+    finally:
+        os.close(writing)
+    assert (outcome.code, outcome.err) == (0, "")
+
+
+def on_terminal(arguments: Sequence[str], environment: Mapping[str, str]) -> str:
+    """What a command writes to a terminal."""
+    pty = pytest.importorskip("pty")
+    ours, theirs = pty.openpty()
+    kept = {k: v for k, v in os.environ.items() if k not in ("FORCE_COLOR", "NO_COLOR")}
+    process = subprocess.Popen(
+        [SCRIPT, *arguments],
+        stdout=theirs,
+        stderr=theirs,
+        env={**kept, "TERM": "xterm-256color", "COLUMNS": "100", **environment},
+    )
+    os.close(theirs)
+    chunks = []
+    try:
+        while chunk := os.read(ours, 65536):
+            chunks.append(chunk)
+    except OSError:  # Linux: the other side is closed
+        pass
+    finally:
+        os.close(ours)
+    assert process.wait() == 0
+    return b"".join(chunks).decode("utf-8")
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="needs a pseudo-terminal")
+def test_a_terminal_gets_emphasis_but_no_colour_where_none_is_wanted() -> None:
+    assert ANSI.search(on_terminal(["show", "lenet5"], {}))
+    assert not COLOUR.search(on_terminal(["show", "lenet5"], {"NO_COLOR": "1"}))
+
+
+def cpu_seconds(*arguments: str) -> float:
+    resource = pytest.importorskip("resource")
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    assert run_script(*arguments).code == 0
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    used: float = after.ru_utime - before.ru_utime + after.ru_stime - before.ru_stime
+    return used
+
+
+def test_help_is_there_at_once() -> None:
+    # 0.07 s on a machine of 2023; the bound leaves room for slow ones.
+    assert statistics.median(cpu_seconds("--help") for _ in range(3)) < 0.15

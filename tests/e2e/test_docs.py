@@ -1,0 +1,209 @@
+"""The documentation: what it shows is what the tool prints, and what it lists is what there is."""
+
+import json
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+from pydantic import BaseModel
+from ruamel.yaml import YAML
+from tests.applied_fixes import apply_fixes, printed_fixes
+
+import tilewright
+from tilewright import cli
+from tilewright.machine.files import (
+    ArrayFile,
+    CoreFile,
+    DmaFile,
+    EndFile,
+    LinkFile,
+    MachineFile,
+    MemoryFile,
+    OldMemoryFile,
+    PortFile,
+    VectorFile,
+)
+
+ROOT = Path(__file__).parents[2]
+DOCS = ROOT / "docs"
+EXAMPLES = ROOT / "examples"
+PAGES = sorted([*ROOT.glob("*.md"), *(p for p in DOCS.rglob("*.md") if "_build" not in p.parts)])
+GENERATED = re.compile(r"<!-- generated: .+? -->\n.*?<!-- end -->", re.DOTALL)
+CONSOLE = re.compile(r"^```console\n(.*?)^```", re.DOTALL | re.MULTILINE)
+FENCED = re.compile(r"^```.*?^```", re.DOTALL | re.MULTILINE)
+LINK = re.compile(r"\]\(([^)\s]+)\)")
+
+
+def relative(path: Path) -> str:
+    return str(path.relative_to(ROOT))
+
+
+def generate(root: Path) -> subprocess.CompletedProcess[str]:
+    """Compare the generated blocks under a folder with what they should be."""
+    return subprocess.run(
+        [sys.executable, root / "docs" / "generate.py", "--check"],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+def test_generated_blocks_are_up_to_date() -> None:
+    finished = generate(ROOT)
+    advice = "run `python docs/generate.py` and look at the difference"
+    assert finished.returncode == 0, f"{finished.stderr}{finished.stdout}\n{advice}"
+
+
+@pytest.mark.parametrize(
+    ("block", "told"),
+    [
+        ("<!-- generated: tilewright check npe8 -->\nold\n<!-- end -->", "-old"),
+        ("<!-- generated: tilewright check gone -->\n<!-- end -->", "exit code 2"),
+        ("<!-- generated: exit 2: tilewright check npe8 -->\n<!-- end -->", "exit code 0"),
+        ("<!-- generated: tilewright show npe8 --json -->\n<!-- end -->", ""),
+        ("<!-- generated: cowsay hello -->\n<!-- end -->", "no such block"),
+    ],
+)
+def test_a_stale_block_is_found(block: str, told: str, tmp_path: Path) -> None:
+    (tmp_path / "docs").mkdir()
+    for name in ("generate.py", "tables.py"):
+        shutil.copy(DOCS / name, tmp_path / "docs")
+    (tmp_path / "README.md").write_text(f"{block}\n", encoding="utf-8")
+    finished = generate(tmp_path)
+    assert finished.returncode == 1
+    assert told in finished.stdout + finished.stderr
+
+
+def handwritten_commands() -> Iterator[Any]:
+    for page in PAGES:
+        for block in CONSOLE.findall(GENERATED.sub("", page.read_text("utf-8"))):
+            for line in block.splitlines():
+                if line.startswith("$ "):
+                    yield pytest.param(line[2:], id=f"{relative(page)}: {line[2:]}")
+
+
+@pytest.mark.parametrize("command", list(handwritten_commands()))
+def test_a_command_of_a_console_block_works(command: str) -> None:
+    assert command.startswith("tilewright "), "only our own commands stand in console blocks"
+    result = CliRunner().invoke(cli.tilewright, command.split()[1:])
+    assert (result.exit_code, result.stderr) == (0, "")
+
+
+@pytest.mark.parametrize("page", PAGES, ids=relative)
+def test_links_lead_to_files(page: Path) -> None:
+    text = FENCED.sub("", page.read_text("utf-8"))
+    targets = [t for t in LINK.findall(text) if not t.startswith(("https://", "http://", "#"))]
+    paths = [(page.parent / target.partition("#")[0]).resolve() for target in targets]
+    assert [str(path) for path in paths if not path.is_file()] == []
+
+
+def tables(page: Path) -> dict[str, list[list[str]]]:
+    """The rows of the tables of a page, by the heading above them."""
+    found: dict[str, list[list[str]]] = {}
+    heading = ""
+    for line in FENCED.sub("", page.read_text("utf-8")).splitlines():
+        if line.startswith("#"):
+            heading = line.lstrip("#").strip()
+        elif line.startswith("| ") and not line.startswith("| ---"):
+            cells = [cell.strip() for cell in line.strip("|").split(" | ")]
+            found.setdefault(heading, []).append(cells)
+    return found
+
+
+def default_text(model: type[BaseModel], key: str) -> str:
+    """A default as the page writes it."""
+    field = model.model_fields[key]
+    if field.is_required():
+        return "required"
+    value = field.get_default(call_default_factory=True)
+    if value is None:
+        return "none"
+    return str(value).lower() if value not in ("", [], {}) else "empty"
+
+
+def test_the_page_of_machine_files_has_every_key_with_its_default() -> None:
+    own = MemoryFile.model_fields.keys() - {"ports"}
+    sections: dict[str, tuple[type[BaseModel], set[str]]] = {
+        "The machine": (MachineFile, set(MachineFile.model_fields)),
+        "`operational_array`": (ArrayFile, set(ArrayFile.model_fields)),
+        "A memory": (MemoryFile, set(MemoryFile.model_fields)),
+        "Ports with names": (PortFile, set(PortFile.model_fields)),
+        "Ports that are counted": (OldMemoryFile, set(OldMemoryFile.model_fields) - own),
+        "`vector_unit`": (VectorFile, set(VectorFile.model_fields)),
+        "`cores`": (CoreFile, set(CoreFile.model_fields)),
+        "`dma`": (DmaFile, set(DmaFile.model_fields)),
+        "`links`": (LinkFile, set(LinkFile.model_fields)),
+        "`sources` and `sinks`": (EndFile, set(EndFile.model_fields)),
+    }
+    page = tables(DOCS / "reference" / "machine-files.md")
+    for heading, (model, keys) in sections.items():
+        rows = {cells[0].strip("`"): cells for cells in page[heading] if cells[1] != "type"}
+        assert rows.keys() == keys, heading
+        wrong = {k: default_text(model, k) for k in keys if rows[k][2] != default_text(model, k)}
+        assert wrong == {}, heading
+
+
+def shown(*arguments: str) -> dict[str, Any]:
+    result: dict[str, Any] = json.loads(CliRunner().invoke(cli.tilewright, arguments).stdout)
+    return result
+
+
+def documented(rows: list[list[str]]) -> set[str]:
+    return {key for cells in rows for key in re.findall(r"`(\w+)`", cells[0])}
+
+
+def test_the_page_of_the_command_line_has_every_json_key() -> None:
+    page = tables(DOCS / "reference" / "command-line.md")
+    shared = {"schema", "tilewright_version"}
+    network, machine = shown("show", "lenet5", "--json"), shown("show", "npu_40xx", "--json")
+    of_network = network.keys() - shared | network["ops"][0].keys()
+    assert documented(page["`show NETWORK --json`"]) == of_network
+    memory = machine["cores"][0]["memories"][0]
+    of_machine = machine.keys() - shared | memory.keys()
+    assert documented(page["`show MACHINE --json`"]) == of_machine
+    text = (DOCS / "reference" / "command-line.md").read_text("utf-8")
+    nested = [network["tensors"][0], network["totals"], machine["cores"][0], memory["ports"][0]]
+    nested += [shown("check", "eyeriss_like", "--json")["problems"][0]]
+    nested += [shown("list", what, "--json")[what][0] for what in ("networks", "machines", "ops")]
+    assert {key for part in nested for key in part if f"`{key}`" not in text} == set()
+
+
+def test_the_page_of_python_has_every_public_name() -> None:
+    rows = tables(DOCS / "reference" / "python.md")["Python"]
+    names = {name for cells in rows for name in re.findall(r"`(\w+)", cells[0])}
+    assert names == set(tilewright.__all__)
+
+
+def test_the_hints_of_the_how_to_give_its_fixed_machine(tmp_path: Path) -> None:
+    faulty, fixed = EXAMPLES / "zigzag" / "machine.yaml", EXAMPLES / "zigzag/fixed/machine.yaml"
+    result = CliRunner().invoke(cli.tilewright, ["check", str(faulty)])
+    assert result.exit_code == 2
+    target = tmp_path / "machine.yaml"
+    apply_fixes(printed_fixes(result.stdout), faulty, target)
+    mended, committed = (YAML(typ="safe").load(path) for path in (target, fixed))
+    assert mended == committed
+    assert list(mended["memories"]) == list(committed["memories"])
+
+
+@pytest.mark.parametrize("path", sorted(EXAMPLES.rglob("*.yaml")), ids=relative)
+def test_an_example_is_shown_in_the_documentation(path: Path) -> None:
+    assert any(relative(path) in page.read_text("utf-8") for page in PAGES)
+
+
+@pytest.mark.parametrize("path", sorted(EXAMPLES.glob("*.py")), ids=relative)
+def test_an_example_script_runs_on_its_own(path: Path, tmp_path: Path) -> None:
+    finished = subprocess.run(
+        [sys.executable, "-W", "error", path],
+        capture_output=True,
+        text=True,
+        check=False,
+        cwd=tmp_path,
+    )
+    assert (finished.returncode, finished.stderr) == (0, "")
+    assert finished.stdout

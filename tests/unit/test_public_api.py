@@ -1,0 +1,85 @@
+"""The names that others may build on, and that importing them costs nothing."""
+
+import subprocess
+import sys
+from importlib import import_module
+from pathlib import Path
+
+import pytest
+
+import tilewright
+
+PUBLIC = (
+    "InfeasibleError",
+    "InputError",
+    "LimitError",
+    "Machine",
+    "Network",
+    "TilewrightError",
+    "__version__",
+    "load_machine",
+    "load_network",
+)
+HEAVY = ("numpy", "onnx", "pydantic", "rich", "ruamel", "tflite")
+REPORT = f"""
+import sys
+print([name for name in {HEAVY!r} if name in sys.modules], file=sys.stderr)
+"""
+
+
+def heavy_modules_after(code: str) -> str:
+    """The heavy packages that a fresh interpreter has loaded after some code."""
+    finished = subprocess.run(
+        [sys.executable, "-c", code + REPORT], capture_output=True, text=True, check=True
+    )
+    return finished.stderr.strip()
+
+
+def test_public_names_are_exactly_these() -> None:
+    assert tuple(tilewright.__all__) == PUBLIC
+
+
+@pytest.mark.parametrize("name", PUBLIC)
+def test_a_public_name_can_be_had(name: str) -> None:
+    assert getattr(tilewright, name) is not None
+
+
+def test_every_public_name_has_a_docstring() -> None:
+    public = [getattr(tilewright, name) for name in PUBLIC if name != "__version__"]
+    assert [value.__name__ for value in public if not value.__doc__] == []
+
+
+def test_public_names_are_those_of_the_modules_they_live_in() -> None:
+    load = import_module("tilewright.machine.load")
+    assert tilewright.load_machine is load.load_machine
+    assert issubclass(tilewright.InputError, tilewright.TilewrightError)
+
+
+def test_a_name_that_is_not_there_is_an_attribute_error() -> None:
+    with pytest.raises(AttributeError, match="has no attribute 'load_netwrok'"):
+        _ = tilewright.load_netwrok
+
+
+def test_importing_the_package_loads_nothing_heavy() -> None:
+    assert heavy_modules_after("import tilewright") == "[]"
+
+
+def test_asking_for_help_loads_nothing_heavy() -> None:
+    code = """
+import sys
+from tilewright.cli import main
+sys.argv = ["tilewright", "--help"]
+try:
+    main()
+except SystemExit as error:
+    assert error.code == 0
+"""
+    assert heavy_modules_after(code) == "[]"
+
+
+def test_the_check_for_heavy_modules_can_fail() -> None:
+    assert "'pydantic'" in heavy_modules_after("import tilewright; tilewright.load_machine")
+
+
+def test_types_are_shipped() -> None:
+    assert (Path(tilewright.__file__).parent / "py.typed").is_file()
