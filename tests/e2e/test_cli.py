@@ -143,6 +143,16 @@ def test_a_misused_command_exits_with_2_and_leaves_stdout_alone(arguments: tuple
     assert "Usage: tilewright" in outcome.err
 
 
+@pytest.mark.xfail(reason="check takes 32-bit biases for weights: rf_1B is said to be too small")
+def test_every_command_of_make_demo_works() -> None:
+    makefile = (Path(__file__).parents[2] / "Makefile").read_text("utf-8")
+    commands = re.findall(r"^\t\$\(BIN\)/tilewright (.+)$", makefile, re.MULTILINE)
+    assert len(commands) >= 3
+    assert {command: run(*command.split()).code for command in commands} == dict.fromkeys(
+        commands, 0
+    )
+
+
 def test_a_clean_check_prints_nothing_at_all() -> None:
     assert run("check", "npe8") == Outcome(0, "", "")
 

@@ -158,6 +158,17 @@ def test_a_number_that_cannot_be_used_is_refused_with_its_place(text: str) -> No
     assert problem.message.endswith("is no number that can be used")
 
 
+def test_a_number_of_400_digits_is_the_longest() -> None:
+    assert parsed(f"a: {'1' * 400}\n") == {"a": int("1" * 400)}
+    assert "is no number that can be used" in refusal(f"a: {'1' * 401}\n").message
+
+
+def test_a_key_that_is_no_line_of_plain_text_is_refused() -> None:
+    assert str(refusal('"a\\nb": 1\n')) == (
+        "f.yaml:1:1: a key must be one line of plain text, not 'a\\nb'"
+    )
+
+
 def test_half_a_character_is_refused_since_it_could_not_be_printed() -> None:
     problem = refusal('a: 1\nb: "\\ud800"\n')
     assert (problem.line, problem.column) == (2, 4)
@@ -248,6 +259,14 @@ def test_a_file_that_is_not_utf_8_is_refused(tmp_path: Path, raw: bytes) -> None
     path.write_bytes(raw)
     with pytest.raises(InputError, match=r"latin\.yaml: is no text file \(UTF-8 is needed\)"):
         read_document(path)
+
+
+def test_a_file_is_read_strictly_unless_the_last_key_is_to_win(tmp_path: Path) -> None:
+    path = tmp_path / "twice.yaml"
+    path.write_text("a: 1\na: 2\n")
+    with pytest.raises(InputError, match="a: the key stands here a second time"):
+        read_document(path)
+    assert read_document(path, last_key_wins=True).data == {"a": 2}
 
 
 def test_a_missing_file_and_a_folder_are_refused_with_the_reason(tmp_path: Path) -> None:

@@ -38,11 +38,18 @@ def functions(text: str) -> Iterator[Function]:
             yield node
 
 
+def length(function: Function) -> int:
+    """Lines of a function, its docstring left out."""
+    lines = (function.end_lineno or 0) - function.lineno + 1
+    if ast.get_docstring(function) is None:
+        return lines
+    text = function.body[0]
+    return lines - ((text.end_lineno or 0) - text.lineno + 1)
+
+
 def long_functions(text: str) -> list[str]:
     return [
-        f"{f.name}: {lines} lines"
-        for f in functions(text)
-        if (lines := (f.end_lineno or 0) - f.lineno + 1) > MAX_FUNCTION_LINES
+        f"{f.name}: {length(f)} lines" for f in functions(text) if length(f) > MAX_FUNCTION_LINES
     ]
 
 
@@ -100,18 +107,10 @@ def test_a_text_is_finished_and_names_nothing_outside_the_project(path: Path) ->
     assert forbidden_words(text) == []
 
 
-def test_test_files_are_not_too_long_either() -> None:
-    long = {
-        relative(path): lines
-        for path in sorted((ROOT / "tests").rglob("*.py"))
-        if (lines := len(path.read_text("utf-8").splitlines())) > MAX_FILE_LINES
-    }
-    assert long == {}
-
-
 def test_the_rules_find_what_they_look_for() -> None:
     body = "\n".join("    x = 1" for _ in range(MAX_FUNCTION_LINES))
     assert long_functions(f"def f():\n{body}") == ["f: 61 lines"]
+    assert long_functions(f"def f():\n    'Says\\\nso.'\n{body}") == ["f: 61 lines"]
     assert option_swallowers("def f(a, *b): ...\nasync def g(**c): ...") == ["g"]
     assert prints("x.print(1)\nprint(2)") == [2]
     assert broad_handlers("try: ...\nexcept ValueError: ...\nexcept Exception: ...") == [3]

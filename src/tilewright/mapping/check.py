@@ -168,7 +168,8 @@ def _elements_a_cycle(
     """Different elements of an operand that the units under one memory instance use at once."""
     sizes = op.sizes
     relevant = {dim for index in operand.index or () for dim, _ in index.terms}
-    shared = next((s for s in memory.sharing if s.operand in dict(constraint.links).values()), None)
+    carrier = dict(constraint.links)[operand.name]
+    shared = next((s for s in memory.sharing if s.operand == carrier), None)
     if shared is not None:
         return distinct_elements(shared, core.array.sizes)
     return prod(

@@ -161,6 +161,28 @@ def test_optional_values_of_a_memory_arrive_in_their_units() -> None:
     assert bank.forces_double_buffering
 
 
+@pytest.mark.parametrize("value", [-1, float("nan"), float("inf")])
+def test_an_area_is_a_number_from_0_up(value: float) -> None:
+    (message,) = messages(changed(sound_machine(), "memories/bank/area", value))
+    assert message.startswith("memories.bank.area: ")
+
+
+def test_a_name_is_one_line_of_plain_text() -> None:
+    data = changed(sound_machine(), "memories/bank/ports/0/name", "a\nb")
+    assert messages(data) == ["memories.bank.ports[0].name: must be one line of plain text"]
+
+
+def test_what_a_link_or_a_memory_does_not_say_has_its_stated_default() -> None:
+    data = sound_machine() | {"links": [{"name": "l", "kind": "bus", "width": 8}]}
+    (link,) = machine_of(data).links
+    assert (link.hop_cycles, link.pj_per_bit_hop, link.rows, link.columns) == (1, 0.0, 1, 1)
+    assert (link.connects, link.multicast) == ((), False)
+    bank = memory_of(data, "bank")
+    assert (bank.latency_cycles, bank.area_mm2, bank.leakage_pw_per_bit) == (1, 0.0, 0.0)
+    assert (bank.alignment_bytes, bank.banks, bank.sharing) == (1, 1, ())
+    assert not bank.forces_double_buffering
+
+
 def test_an_alignment_that_is_no_whole_byte_is_refused() -> None:
     data = changed(sound_machine(), "memories/bank/alignment", 12)
     assert messages(data) == ["memories.bank.alignment: 12 bit are no whole bytes"]

@@ -1,0 +1,125 @@
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from tests.mapping_cases import machine, memory
+
+from tilewright.document import parse_document
+from tilewright.machine.model import Machine, Sharing
+from tilewright.mapping.check import all_problems, mapping_problems
+from tilewright.mapping.constraints import ConstraintReading, constraint_for, read_constraints
+from tilewright.mapping.saved import read_mapping_file
+from tilewright.network.load import load_network
+
+GOOD = """\
+- name: default
+  spatial_mapping: {D1: ['K, 8', 'C, 2']}
+  spatial_mapping_hint: {D2: [OX, OY]}
+  temporal_ordering: [[OX, 14], [K, '*'], ['*', '*'], [C, 4]]
+- name: Add
+  memory_operand_links: {O: O, W: I1, I: I2}
+"""
+
+
+def read(text: str) -> ConstraintReading:
+    return read_constraints(parse_document(text, "map.yaml"))
+
+
+def test_entries_are_read_as_written() -> None:
+    default, add = read(GOOD).constraints
+    assert default.spatial == (("D1", (("K", 8), ("C", 2))),)
+    assert default.hints == (("D2", ("OX", "OY")),)
+    assert default.order == (("OX", 14), ("K", None), ("*", None), ("C", 4))
+    assert dict(default.links) == {"O": "O", "W": "I2", "I": "I1"}
+    assert dict(add.links) == {"O": "O", "W": "I1", "I": "I2"}
+
+
+def test_an_op_takes_the_entry_of_its_name_then_type_then_default() -> None:
+    network = load_network("lenet5")
+    entries = {c.name: c for c in read(GOOD).constraints}
+    named = entries | {network.ops[0].name: entries["Add"]}
+    chosen = constraint_for(network.ops[0], entries)
+    assert chosen is not None
+    assert chosen.name == "default"
+    assert constraint_for(network.ops[0], named) is entries["Add"]
+    assert constraint_for(network.ops[0], {}) is None
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ("'K, 8'", "'K 8'", "'K 8' is no loop and factor"),
+        ("'K, 8'", "'K, 0'", "'K, 0' is no loop and factor"),
+        ("[OX, 14]", "[OX, -1]", "is no loop and size"),
+        ("[OX, 14]", "[OX]", "temporal_ordering"),
+        ("D1:", "X1:", "spatial_mapping"),
+        ("W: I1", "W: I3", "memory_operand_links"),
+        ("spatial_mapping_hint", "spatial_hint", "unknown key"),
+        ("name: default", "name: other", "no entry `default`"),
+    ],
+)
+def test_faults_stand_at_their_place(old: str, new: str, message: str) -> None:
+    problems = [p for p in read(GOOD.replace(old, new, 1)).problems if p.severity == "error"]
+    assert len(problems) == 1
+    assert message in problems[0].message
+    line = GOOD[: GOOD.index(old)].count("\n") + 1
+    assert problems[0].line in (line, 1)
+
+
+def test_an_unrolling_wider_than_the_array_is_an_error() -> None:
+    small = machine(memory("m", ["I1", "I2", "O"]), units=8)
+    (problem,) = mapping_problems(read(GOOD), small, None)
+    assert "K 8 x C 2 = 16 units on D1, which has 8" in problem.message
+    assert problem.line == 2
+
+
+def test_an_unrolling_wider_than_its_port_is_a_warning() -> None:
+    # notes_cnn has 16-bit data: 8 weights and 8 results a cycle take 128 bits, the port has 64.
+    narrow = machine(memory("m", ["I1", "I2", "O"], width=64), units=16)
+    text = "- name: default\n  spatial_mapping: {D1: ['K, 8']}\n"
+    problems = list(mapping_problems(read(text), narrow, load_network("notes_cnn")))
+    assert {p.severity for p in problems} == {"warning"}
+    assert any("needs 128 bits of W a cycle from m" in p.message for p in problems)
+    wide = machine(memory("m", ["I1", "I2", "O"], width=512), units=16)
+    assert list(mapping_problems(read(text), wide, load_network("notes_cnn"))) == []
+
+
+def test_diagonal_sharing_counts_distinct_inputs_only() -> None:
+    # All inputs shared along D1: one a cycle is enough although 8 units work.
+    apart = memory("m", ["I1", "I2", "O"], width=16)
+    shared = replace(apart, sharing=(Sharing(operand="I1", terms=()),))
+    text = "- name: default\n  spatial_mapping: {D1: ['OX, 8']}\n"
+    network = load_network("notes_cnn")
+
+    def inputs_starve(where: Machine) -> bool:
+        found = mapping_problems(read(text), where, network)
+        return any("bits of I a cycle" in p.message for p in found)
+
+    assert inputs_starve(machine(apart, units=8))
+    assert not inputs_starve(machine(shared, units=8))
+
+
+def test_all_files_are_checked_together(tmp_path: Path) -> None:
+    mapping = tmp_path / "map.yaml"
+    mapping.write_text("- name: default\n  spatial_mapping: {D1: ['K 8']}\n", encoding="utf-8")
+    problems = all_problems(
+        str(tmp_path / "none.yaml"), "no_such_net", str(mapping), dims={}, bits=None
+    )
+    told = "\n".join(map(str, problems))
+    for part in ("none.yaml: cannot be read", "no_such_net", "map.yaml:2"):
+        assert part in told
+
+
+def test_too_wide_an_element_is_an_error(tmp_path: Path) -> None:
+    # edge_tpu_like's weight register has 8 bits.
+    problems = all_problems("edge_tpu_like", "lenet5", None, dims={}, bits=16)
+    assert any("memory rf_1B has 8 bits" in p.message for p in problems)
+
+
+def test_both_kinds_of_mapping_file_are_told_apart(tmp_path: Path) -> None:
+    yaml = tmp_path / "map.yaml"
+    yaml.write_text(GOOD, encoding="utf-8")
+    constraints, given = read_mapping_file(str(yaml))
+    assert len(constraints) == 2
+    assert given == {}
+    assert read_mapping_file(None) == ((), {})
