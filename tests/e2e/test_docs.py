@@ -66,7 +66,6 @@ def test_generated_blocks_are_up_to_date() -> None:
         ("<!-- generated: tilewright check npe8 -->\nold\n<!-- end -->", "-old"),
         ("<!-- generated: tilewright check gone -->\n<!-- end -->", "exit code 2"),
         ("<!-- generated: exit 2: tilewright check npe8 -->\n<!-- end -->", "exit code 0"),
-        ("<!-- generated: tilewright show npe8 --json -->\n<!-- end -->", ""),
         ("<!-- generated: cowsay hello -->\n<!-- end -->", "no such block"),
     ],
 )
