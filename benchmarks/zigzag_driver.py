@@ -66,8 +66,8 @@ def result_of(job: dict[str, Any]) -> dict[str, Any]:
             result["layers"] = [layer_costs(cme) for cme, _ in answer[-1][0][1]]
             result["totals"] = list(answer[:-1])
         except Exception as error:  # every way in which it can fail is to be counted
-            text = re.sub(r"[^\n]*Layer\d+[^\n]*|\d+", "_", str(error).strip().split("\n")[0])
-            result["error"] = f"{type(error).__name__}: {text[:80]}"
+            text = re.sub(r" for layer \S+|\d+|\{.*", "_", str(error).strip().split("\n")[0])
+            result["error"] = f"{type(error).__name__}: {text[:60]}"
     result["mappings"] = _TRIED[0] - before
     result["cpu_s"] = time.process_time() - start
     return result

@@ -4,6 +4,7 @@ Every command imports its code when it runs: `--help` stays instant.
 """
 
 import json
+import signal
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -274,5 +275,6 @@ def _exit_with(run: Callable[[], None], *, as_json: bool) -> None:
             click.echo("\n".join(f"error: {p}" for p in error.problems), err=True)
         sys.exit(error.exit_code)
     except BrokenPipeError:
+        # Whoever read the output has gone: end as a signal would, without a word.
         sys.stderr.close()
-        sys.exit(0)
+        sys.exit(128 + signal.SIGPIPE)

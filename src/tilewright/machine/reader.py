@@ -91,7 +91,13 @@ class _Reader:
 
 def read_machine(document: Document) -> MachineReading:
     """Read a machine file in either of ZigZag's dialects or in ours."""
-    units = isinstance(document.data, dict) and "tilewright" in document.data
+    if not isinstance(document.data, dict):
+        what = "a list (of layers, or of mappings?)" if isinstance(document.data, list) else "text"
+        message = f"this is no machine file but {what}; a machine is a mapping of keys to values"
+        hint = "it starts with `name:` and has `operational_array:` and `memories:`"
+        problem = document.problem((), message, hint=hint)
+        return MachineReading(document, None, (problem,), {})
+    units = "tilewright" in document.data
     reader = _Reader(document, units, list(document.warnings))
     file, faults = validate(document, MachineFile, context={"units": units})
     reader.problems += faults

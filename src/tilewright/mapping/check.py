@@ -5,18 +5,21 @@ from math import prod
 from pathlib import Path
 from typing import TypeVar
 
-from tilewright.document import in_file_order, read_document, suggestion
+from tilewright.document import dotted, in_file_order, read_document, suggestion
 from tilewright.errors import InputError, Problem
 from tilewright.machine.load import check_machine, reading_of
-from tilewright.machine.model import Core, Machine, Memory
+from tilewright.machine.model import Core, Machine, Memory, bottom_up
+from tilewright.machine.reader import MachineReading
 from tilewright.machine.sharing import distinct_elements
 from tilewright.mapping.constraints import (
+    DEFAULT_LINKS,
     Constraint,
     ConstraintReading,
     constraint_for,
     read_constraints,
 )
 from tilewright.network.graph import Network, Op, Operand
+from tilewright.network.kinds import is_mac
 from tilewright.network.load import read_network
 
 T = TypeVar("T")
@@ -45,8 +48,8 @@ def all_problems(
     if entries is not None:
         found += entries.problems
         found += in_file_order([*mapping_problems(entries, the_machine, the_network)])
-    if the_machine is not None and the_network is not None:
-        found += size_problems(the_machine, the_network, machine)
+    if reading is not None and the_network is not None:
+        found += size_problems(reading, the_network)
     return [p for p in found if p.severity == "error"] + [
         p for p in found if p.severity == "warning"
     ]
@@ -70,6 +73,7 @@ def mapping_problems(
             yield from _against_array(reading, i, constraint, machine)
     if machine is None or network is None:
         return
+    yield from _unknown_loops(reading, network)
     entries = {c.name: c for c in reversed(reading.constraints)}
     seen: set[tuple[str, str]] = set()
     for op in network.ops:
@@ -84,22 +88,26 @@ def mapping_problems(
                     yield problem
 
 
-def size_problems(machine: Machine, network: Network, file: str) -> Iterator[Problem]:
-    """Memories that cannot hold one element of what the network needs."""
-    widest = max((op.accumulator_bits for op in network.ops), default=0)
-    bits = {
-        "I1": max((t.bits for t in network.tensors if t.role != "constant"), default=0),
-        "I2": max((t.bits for t in network.tensors if t.role == "constant"), default=0),
-        "O": max((t.bits for t in network.tensors if t.role != "constant"), default=0),
-    }
-    for memory in machine.memories:
-        need = max((bits[o] for o in memory.operands), default=0)
+def size_problems(reading: MachineReading, network: Network) -> Iterator[Problem]:
+    """Memories that cannot hold one element of what the network multiplies."""
+    widest = {"I1": 0, "I2": 0, "O": 0}
+    for op in network.ops:
+        if not is_mac(op.kind):
+            continue
+        for operand in (*op.outputs, *op.inputs):
+            carrier = dict(DEFAULT_LINKS).get(operand.name)
+            if carrier is not None:
+                bits = network.by_name[operand.tensor].bits
+                widest[carrier] = max(widest[carrier], bits)
+    for memory in reading.machine.memories if reading.machine else ():
+        need = max(widest[operand] for operand in memory.operands)
         if memory.size_bits < need:
-            yield Problem(
-                file=file,
-                message=f"memory {memory.name} has {memory.size_bits} bits; one element of "
-                f"{network.name} takes {need}",
-                hint=f"write size: {max(need, widest)} bit for {memory.name}, or use --bits",
+            at = (*reading.places[memory.name], "size")
+            yield reading.document.problem(
+                at,
+                f"{dotted(at)}: {memory.size_bits} bits, and one element of {network.name} "
+                f"takes {need}",
+                hint=f"write {dotted(at)}: {need} bit\nor --bits {memory.size_bits}",
             )
 
 
@@ -131,6 +139,22 @@ def _against_array(
             yield document.problem(at, message, hint=f"write factors of at most {sizes[dim]}")
 
 
+def _unknown_loops(reading: ConstraintReading, network: Network) -> Iterator[Problem]:
+    """Loops that a mapping file unrolls and no op of the network has."""
+    known = {dim for op in network.ops for dim, _ in op.dims}
+    for i, constraint in enumerate(reading.constraints):
+        for dim, pairs in constraint.spatial:
+            for loop, _ in pairs:
+                if loop not in known:
+                    yield reading.document.problem(
+                        (i, "spatial_mapping", dim),
+                        f"{constraint.name}: no op of {network.name} has a loop {loop}, "
+                        "so nothing is unrolled here",
+                        severity="warning",
+                        hint=suggestion(loop, sorted(known)),
+                    )
+
+
 def _against_op(
     reading: ConstraintReading,
     constraint: Constraint,
@@ -142,10 +166,11 @@ def _against_op(
     op, network = where
     links = dict(constraint.links)
     for operand in op.operands:
-        chain = machine.chain(core, links.get(operand.name, ""))
+        letter = links.get(operand.name, "")
+        chain = [m for m in bottom_up(machine.levels(core)) if letter in m.operands]
         if not chain or operand.index is None:
             continue
-        memory, letter = chain[0], links[operand.name]
+        memory = chain[0]
         port = memory.port(letter, "fl" if letter == "O" else "tl")
         if port is None:
             continue

@@ -13,6 +13,14 @@ from tilewright.network.graph import Op
 
 DEFAULT_LINKS = (("O", "O"), ("W", "I2"), ("I", "I1"))
 
+_TYPE_NAMES = {
+    "conv": ("Conv",),
+    "matmul": ("Gemm", "MatMul"),
+    "add": ("Add",),
+    "max_pool": ("MaxPool", "Pooling", "Pool"),
+    "average_pool": ("AveragePool", "Pooling", "Pool"),
+}
+
 ArrayDim = Annotated[str, Field(pattern=r"^D\d{1,2}$")]
 _FACTOR = re.compile(r"\s*([A-Za-z]\w{0,30})\s*,\s*(\d{1,9})\s*")
 
@@ -85,9 +93,13 @@ def read_constraints(document: Document) -> ConstraintReading:
 
 
 def constraint_for(op: Op, constraints: Mapping[str, Constraint]) -> Constraint | None:
-    """The entry for an op: by its name, else by its type, else `default`."""
-    op_type = str(op.attribute("zigzag_type") or op.attribute("onnx_op"))
-    for key in (op.name, op_type, "default"):
+    """The entry for an op: by its name, else by its type, else `default`.
+
+    The type is what the op's file calls it; an op of the zoo goes by the names of its kind.
+    """
+    stated = str(op.attribute("zigzag_type") or op.attribute("onnx_op"))
+    types = (stated,) if stated else _TYPE_NAMES.get(op.kind, ())
+    for key in (op.name, *types, "default"):
         if key in constraints:
             return constraints[key]
     return None

@@ -2,9 +2,7 @@
 
 from typing import Any
 
-from rich.console import RenderableType
-
-from tilewright.report.tables import table
+from tilewright.report.tables import View, table
 
 
 def listing_json(what: str) -> dict[str, Any]:
@@ -12,13 +10,13 @@ def listing_json(what: str) -> dict[str, Any]:
     return {what: _rows(what)}
 
 
-def listing_view(what: str) -> RenderableType:
+def listing_view(what: str) -> View:
     """The list as a table."""
     rows = _rows(what)
     grid = table(*rows[0])
     for row in rows:
         grid.add_row(*(", ".join(v) if isinstance(v, list) else str(v) for v in row.values()))
-    return grid
+    return [grid]
 
 
 def _rows(what: str) -> list[dict[str, Any]]:

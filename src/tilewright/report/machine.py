@@ -1,14 +1,15 @@
 """A machine as a table and as JSON."""
 
+from collections import Counter
 from dataclasses import asdict
 from math import prod
 from typing import Any
 
-from rich.console import RenderableType
-
-from tilewright.machine.model import Core, Machine, Memory
-from tilewright.report.tables import heading, stacked, table
+from tilewright.machine.model import Core, Machine, Memory, Sharing
+from tilewright.report.tables import Grid, View, heading, table
 from tilewright.units import format_bits
+
+_PORT_LETTERS = {"read": "r", "write": "w", "read_write": "rw"}
 
 
 def machine_json(machine: Machine) -> dict[str, Any]:
@@ -47,7 +48,9 @@ def assumptions(machine: Machine) -> tuple[str, ...]:
     """What the file leaves open and is taken for granted."""
     found = []
     if not machine.dma:
-        found.append("no DMA engine is declared: one as wide as the external memory's port")
+        external = any(memory.role == "external" for memory in machine.memories)
+        width = "the external memory's port" if external else "the widest source"
+        found.append(f"no DMA engine is declared: one as wide as {width}")
     if any(core.vector is None for core in machine.cores):
         found.append("no vector unit is declared: a default serves what is no multiplication")
     if machine.clock_hz is None:
@@ -55,7 +58,7 @@ def assumptions(machine: Machine) -> tuple[str, ...]:
     return tuple(found)
 
 
-def machine_view(machine: Machine) -> RenderableType:
+def machine_view(machine: Machine) -> View:
     """What a person wants to know first, then a line for every memory."""
     facts = [("what", machine.description)] if machine.description else []
     if machine.clock_hz:
@@ -78,43 +81,54 @@ def machine_view(machine: Machine) -> RenderableType:
         (f"source {e.name}", _end_text(e.kind, e.operands, e.memory)) for e in machine.sources
     ]
     facts += [(f"sink {e.name}", _end_text(e.kind, e.operands, e.memory)) for e in machine.sinks]
+    facts += [
+        ("shared access", f"{_sum_of(s)} of the array picks the element of {s.operand} in {m.name}")
+        for m in machine.memories
+        for s in m.sharing
+    ]
+    if machine.shared:
+        facts.append(("shared memories", ", ".join(memory.name for memory in machine.shared)))
     facts += [("assumed", text) for text in assumptions(machine)]
-    return stacked(heading(machine.name, facts), _memory_table(machine))
+    return [heading(machine.name, facts), _memory_table(machine)]
+
+
+def _sum_of(sharing: Sharing) -> str:
+    return " + ".join(dim if factor == 1 else f"{factor}*{dim}" for dim, factor in sharing.terms)
 
 
 def _end_text(kind: str, operands: tuple[str, ...], memory: str) -> str:
     return f"{kind}, {', '.join(operands)} at {memory}"
 
 
-def _memory_table(machine: Machine) -> RenderableType:
+def _memory_table(machine: Machine) -> Grid:
     grid = table(
-        "memory", "of", "role", ">size", ">copies", "holds", "serves", "ports (bit a cycle)",
-        ">read pJ/bit", ">write pJ/bit",
+        "memory", "?role", ">size", "?>copies", "holds", "?serves", "ports (bit a cycle)",
+        "?>read fJ/bit", "?>write fJ/bit",
     )  # fmt: skip
     for core in machine.cores:
         for memory in core.memories:
-            grid.add_row(*_memory_row(memory, core, core.name))
+            grid.add_row(*_memory_row(memory, core))
     for memory in machine.shared:
-        grid.add_row(*_memory_row(memory, machine.cores[0], "all cores"))
+        grid.add_row(*_memory_row(memory, machine.cores[0]))
     return grid
 
 
-def _memory_row(memory: Memory, core: Core, owner: str) -> list[str]:
+def _memory_row(memory: Memory, core: Core) -> list[str]:
     copies = prod(size for dim, size in core.array.dims if dim not in memory.served_dims)
     reads = max((p.bits_per_cycle for p in memory.ports if p.kind != "write"), default=0)
     writes = max((p.bits_per_cycle for p in memory.ports if p.kind != "read"), default=0)
-    ports = ", ".join(f"{p.kind} {p.bits_per_cycle}" for p in memory.ports)
+    counted = Counter(f"{_PORT_LETTERS[p.kind]} {p.bits_per_cycle}" for p in memory.ports)
+    ports = ", ".join(f"{n} x {port}" if n > 1 else port for port, n in counted.items())
     return [
         memory.name,
-        owner,
         memory.role,
         format_bits(memory.size_bits),
         str(copies),
         " ".join(memory.operands),
         " ".join(memory.served_dims) or "one unit",
         ports,
-        f"{memory.read_pj / reads:.4g}" if reads else "",
-        f"{memory.write_pj / writes:.4g}" if writes else "",
+        f"{memory.read_pj / reads * 1000:.4g}" if reads else "",
+        f"{memory.write_pj / writes * 1000:.4g}" if writes else "",
     ]
 
 

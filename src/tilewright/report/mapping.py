@@ -3,11 +3,9 @@
 from math import fsum
 from typing import Any
 
-from rich.console import RenderableType
-
 from tilewright.mapping.network import MappedNetwork, MappedOp
 from tilewright.mapping.text import mapping_text
-from tilewright.report.tables import heading, shortened, stacked, table
+from tilewright.report.tables import View, heading, shortened, table
 from tilewright.units import format_count, format_energy
 
 
@@ -29,11 +27,11 @@ def mapping_json(result: MappedNetwork) -> dict[str, Any]:
     }
 
 
-def mapping_view(result: MappedNetwork) -> RenderableType:
+def mapping_view(result: MappedNetwork) -> View:
     """What a person wants to know first, then a line for every op."""
     grid = table(
-        "op", "kind", ">cycles", ">busy", ">stalls", ">load", ">store", ">energy", "dearest",
-        "bound by",
+        "op", "?kind", ">cycles", ">busy", "?>stalls", "?>load", "?>store", ">energy",
+        "?dearest", "bound by",
     )  # fmt: skip
     for op in result.ops:
         grid.add_row(*_row(op))
@@ -49,7 +47,7 @@ def mapping_view(result: MappedNetwork) -> RenderableType:
         ("busy", f"{_utilisation(result, macs):.1%} of the array"),
         ("tried", f"{result.candidates:,} mappings of {result.searched} different nests"),
     ]
-    return stacked(heading(f"{result.network.name} on {result.machine.name}", facts), grid)
+    return [heading(f"{result.network.name} on {result.machine.name}", facts), grid]
 
 
 def _utilisation(result: MappedNetwork, macs: int) -> float:

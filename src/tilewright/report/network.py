@@ -2,11 +2,9 @@
 
 from typing import Any
 
-from rich.console import RenderableType
-
 from tilewright.network.counts import constant_bytes, macs, weight_bytes
 from tilewright.network.graph import Network, Op
-from tilewright.report.tables import heading, shortened, stacked, table
+from tilewright.report.tables import View, heading, shortened, table
 from tilewright.units import format_bytes, format_count
 
 
@@ -32,11 +30,11 @@ def network_json(network: Network) -> dict[str, Any]:
     }
 
 
-def network_view(network: Network) -> RenderableType:
+def network_view(network: Network) -> View:
     """What a person wants to know first, then a line for every op."""
     counted = [macs(op, network) for op in network.ops]
     totals = _totals(network, sum(counted))
-    grid = table("op", "kind", "loops", "result", ">MACs", ">weights", ">result size")
+    grid = table("op", "kind", "?loops", "?result", ">MACs", ">weights", ">result size")
     for op, n in zip(network.ops, counted, strict=True):
         result = network.by_name[op.outputs[0].tensor]
         grid.add_row(
@@ -51,13 +49,13 @@ def network_view(network: Network) -> RenderableType:
     facts = [
         ("ops", f"{totals['ops']:,}"),
         ("multiplications", f"{totals['macs']:,} ({format_count(totals['macs'])})"),
-        ("weights", f"{totals['weight_bytes']:,} B ({format_bytes(totals['weight_bytes'])})"),
+        ("weights", _exact_bytes(totals["weight_bytes"])),
         ("all constants", format_bytes(totals["constant_bytes"])),
         ("largest activation", _largest(network)),
         ("inputs", _tensors(network, "input")),
         ("outputs", _tensors(network, "output")),
     ]
-    return stacked(heading(network.name, facts), grid)
+    return [heading(network.name, facts), grid]
 
 
 def _totals(network: Network, total_macs: int) -> dict[str, int]:
@@ -97,9 +95,16 @@ def _own_weights(op: Op, network: Network) -> int:
     return sum(t.size_bytes for t in tensors if t.role == "constant")
 
 
+def _exact_bytes(size: int) -> str:
+    exact, short = f"{size:,} B", format_bytes(size)
+    return exact if exact == short else f"{exact} ({short})"
+
+
 def _tensors(network: Network, role: str) -> str:
     found = [t for t in network.tensors if t.role == role]
-    texts = [f"{t.name} {'x'.join(map(str, t.shape))} at {t.bits} bit" for t in found[:4]]
+    texts = [
+        f"{shortened(t.name)} {'x'.join(map(str, t.shape))} at {t.bits} bit" for t in found[:4]
+    ]
     return ", ".join(texts) + (f" and {len(found) - 4} more" if len(found) > 4 else "")
 
 
@@ -108,4 +113,4 @@ def _largest(network: Network) -> str:
     if not made:
         return "none"
     tensor = max(made, key=lambda t: (t.size_bytes, t.name))
-    return f"{format_bytes(tensor.size_bytes)} ({tensor.name})"
+    return f"{format_bytes(tensor.size_bytes)} ({shortened(tensor.name)})"
