@@ -8,7 +8,7 @@ from pathlib import Path
 
 from tilewright.machine.load import load_machine
 from tilewright.mapping.hierarchy import hierarchy_of
-from tilewright.mapping.nest import nest_of
+from tilewright.mapping.nest import zigzag_nest
 from tilewright.mapping.search import SearchOptions, loma
 from tilewright.network.load import load_network
 
@@ -27,9 +27,9 @@ class Point:
 
 def measured() -> list[Point]:
     """One convolution of ResNet-18 on a library machine, with more and more loop factors."""
-    network, machine = load_network("resnet18", bits=8), load_machine("edge_tpu_like")
+    network, machine = load_network("resnet18"), load_machine("edge_tpu_like")
     op = max((op for op in network.ops if op.kind == "conv"), key=lambda op: op.points)
-    nest = nest_of(op, network)
+    nest = zigzag_nest(op, network)
     hierarchy = hierarchy_of(machine, machine.cores[0], {"O": "O", "W": "I2", "I": "I1"})
     points = []
     for limit in LIMITS:

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 
 from rich.box import SIMPLE_HEAD
 from rich.console import Console, Group, RenderableType
+from rich.measure import Measurement
 from rich.table import Table
 from rich.text import Text
 
@@ -68,8 +69,9 @@ def _table(grid: Grid, console: Console) -> Table:
     """The table with as many of its optional columns as the console is wide enough for."""
     kept = list(range(len(grid.columns)))
     made = _made(grid, kept)
+    unlimited = console.options.update(width=10_000)
     for place in reversed(range(len(grid.columns))):
-        if console.measure(made).maximum <= console.width:
+        if Measurement.get(console, unlimited, made).maximum <= console.width:
             break
         if grid.columns[place].startswith("?"):
             kept.remove(place)

@@ -251,6 +251,20 @@ def test_an_array_that_computes_in_memory_needs_no_energy_of_a_unit() -> None:
     assert messages(data) == []
 
 
+@pytest.mark.parametrize("key", ["imc_type", "bit_serial_precision", "input_precision"])
+def test_an_array_in_memory_is_asked_for_what_it_lacks(key: str) -> None:
+    data = sound_machine()
+    data["operational_array"] |= {
+        "is_imc": True,
+        "imc_type": "digital",
+        "input_precision": [8, 8],
+        "bit_serial_precision": 1,
+    }
+    del data["operational_array"][key]
+    wanted = "is missing; an array that computes in memory needs it"
+    assert messages(data) == [f"operational_array.{key}: {wanted}"]
+
+
 @pytest.mark.parametrize("bits", [1.5, float("nan"), float("inf")])
 def test_bits_of_an_array_in_memory_are_whole(bits: float) -> None:
     data = sound_machine()
