@@ -18,7 +18,7 @@ from typing import Any
 
 from zigzag_cases import Case, write_cases
 from zigzag_peer import VERSION, run_many, run_one, run_process, zigzag_python
-from zigzag_plot import measured, slope, write_svg
+from zigzag_plot import fitted, measured, write_svg
 
 from tilewright.compat.zigzag import get_hardware_performance_zigzag
 from tilewright.errors import TilewrightError
@@ -190,7 +190,11 @@ def run_plot(file: Path) -> int:
     points = measured()
     for point in points:
         print(f"limit {point.limit}: {point.work:>10,} candidates x loops, {point.cpu_s:.3f} CPU s")
-    print(f"CPU grows with the power {slope(points):.2f}")
+    fixed, rate = fitted(points)
+    print(
+        f"{fixed * 1e3:.1f} ms + {rate * 1e9:.0f} ns x candidates x loops; off by at most ", end=""
+    )
+    print(f"{max(abs((fixed + rate * p.work) / p.cpu_s - 1) for p in points):.0%}")
     write_svg(points, file)
     return 0
 

@@ -1,4 +1,4 @@
-"""CPU against the size of a search, as an SVG: points, and the line of linear growth."""
+"""CPU against the size of a search, as an SVG: points, and the curve of linear growth."""
 
 import math
 import time
@@ -45,17 +45,17 @@ def measured() -> list[Point]:
     return points
 
 
-def slope(points: Sequence[Point]) -> float:
-    """The exponent of growth: 1 is linear."""
-    xs = [math.log(point.work) for point in points]
-    ys = [math.log(point.cpu_s) for point in points]
-    x_mean, y_mean = sum(xs) / len(xs), sum(ys) / len(ys)
-    above = sum((x - x_mean) * (y - y_mean) for x, y in zip(xs, ys, strict=True))
-    return above / sum((x - x_mean) ** 2 for x in xs)
+def fitted(points: Sequence[Point]) -> tuple[float, float]:
+    """Fixed seconds, and seconds per candidate and loop: the line of least relative error."""
+    rows = [(1 / point.cpu_s, point.work / point.cpu_s) for point in points]
+    aa, ab, bb = (sum(r[i] * r[j] for r in rows) for i, j in ((0, 0), (0, 1), (1, 1)))
+    a, b = sum(r[0] for r in rows), sum(r[1] for r in rows)
+    determinant = aa * bb - ab * ab
+    return (a * bb - b * ab) / determinant, (b * aa - a * ab) / determinant
 
 
 def write_svg(points: Sequence[Point], file: Path) -> None:
-    """Both axes logarithmic; a dashed line of slope 1 goes through the last point."""
+    """Both axes logarithmic; the dashed curve is `fixed + rate × work`, that is, linear growth."""
     low_x, high_x = _decades([point.work for point in points])
     low_y, high_y = _decades([point.cpu_s for point in points])
 
@@ -80,16 +80,18 @@ def write_svg(points: Sequence[Point], file: Path) -> None:
         left, y = place(10**low_x, 10.0**decade)
         parts.append(_line(left, y, WIDTH - MARGIN, y, "#ddd"))
         parts.append(_text(left - 8, y + 4, f"{10.0**decade:g} s", "end"))
-    last = points[-1]
-    start = max(10**low_x, last.work / last.cpu_s * 10**low_y)
-    line = (*place(start, last.cpu_s * start / last.work), *place(last.work, last.cpu_s))
-    parts.append(_line(*line, "#888", dashed=True))
+    fixed, rate = fitted(points)
+    steps = [10 ** (low_x + (high_x - low_x) * i / 60) for i in range(61)]
+    curve = [place(work, fixed + rate * work) for work in steps if work <= points[-1].work * 1.2]
+    path = " ".join(f"{x:.1f},{y:.1f}" for x, y in curve)
+    parts.append(f'<polyline points="{path}" fill="none" stroke="#888" stroke-dasharray="5 4"/>')
     for point in points:
         x, y = place(point.work, point.cpu_s)
         parts.append(f'<circle cx="{x:.1f}" cy="{y:.1f}" r="4" fill="#06c"/>')
         parts.append(_text(x + 8, y + 14, f"limit {point.limit}", "start"))
     parts.append(_text((LEFT + WIDTH) / 2, HEIGHT - 12, "candidates × loops", "middle"))
-    parts.append(_text(LEFT, 18, f"CPU of a search; growth ^{slope(points):.2f}", "start"))
+    title = f"CPU of a search: {fixed * 1e3:.1f} ms + {rate * 1e9:.0f} ns × candidates × loops"
+    parts.append(_text(LEFT, 18, title, "start"))
     file.write_text("\n".join([*parts, "</svg>", ""]), encoding="utf-8")
 
 
@@ -97,10 +99,9 @@ def _decades(values: Sequence[float]) -> tuple[int, int]:
     return math.floor(math.log10(min(values))), math.ceil(math.log10(max(values)))
 
 
-def _line(x1: float, y1: float, x2: float, y2: float, colour: str, *, dashed: bool = False) -> str:
-    dashes = ' stroke-dasharray="5 4"' if dashed else ""
+def _line(x1: float, y1: float, x2: float, y2: float, colour: str) -> str:
     ends = f'x1="{x1:.1f}" y1="{y1:.1f}" x2="{x2:.1f}" y2="{y2:.1f}"'
-    return f'<line {ends} stroke="{colour}"{dashes}/>'
+    return f'<line {ends} stroke="{colour}"/>'
 
 
 def _text(x: float, y: float, text: str, anchor: str) -> str:

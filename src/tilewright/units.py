@@ -85,6 +85,16 @@ def format_count(count: int) -> str:
     return str(count)
 
 
+def format_number(value: float) -> str:
+    """Write a number with four digits that count, never with an exponent.
+
+    >>> [format_number(n) for n in (10937.5, 1.25, 0.044726)]
+    ['10,940', '1.25', '0.04473']
+    """
+    text = f"{value:.4g}"
+    return f"{float(text):,.0f}" if "e+" in text or abs(value) >= 1000 else text
+
+
 def format_energy(energy: float) -> str:
     """Write an energy given in pJ with a fitting prefix.
 

@@ -41,7 +41,7 @@ def unrollings(
     limits = factor_limits(nest, hierarchy)
     given = _given(nest, hierarchy, constraint, limits)
     open_dims = [dim for dim, _ in hierarchy.array.dims if dim not in given]
-    if not open_dims:
+    if not open_dims or not nest.dims:
         return (_limited(nest, hierarchy, given),)
     hints = dict(constraint.hints) if constraint else {}
     choices = []
@@ -151,7 +151,7 @@ def _limited(nest: LoopNest, hierarchy: Hierarchy, factors: _Factors) -> Unrolli
         else:
             most = min(held, _elements_per_cycle(hierarchy, memory, operand))
             factors = _shrunk_to_sharing(factors, places, sharing, most)
-    return tuple((dim, tuple(factors[dim].items())) for dim, _ in hierarchy.array.dims)
+    return tuple((dim, tuple(factors.get(dim, {}).items())) for dim, _ in hierarchy.array.dims)
 
 
 def _moving(

@@ -17,6 +17,12 @@ from numpy.typing import NDArray
 Pairs = tuple[tuple[str, int], ...]
 """Loops unrolled over one array dim, each with its factor."""
 
+CANDIDATES: Final = 200_000
+"""Budget of one search: whole and partial candidates looked at, plus `_PER_STEP` for each step."""
+
+_PER_STEP: Final = 200
+"""What a step costs before it looks at its first candidate, in candidates (measured in 2025)."""
+
 _MOST_BANDS: Final = 48
 
 
@@ -64,16 +70,6 @@ def _products(chosen: Sequence[tuple[str, tuple[int, ...]]], size: int) -> Itera
 
 
 @dataclass(frozen=True)
-class _Choices:
-    """The fillings of one array dim as rows: a factor for every loop."""
-
-    factors: NDArray[np.int64]
-    units: NDArray[np.float64]
-    rows: NDArray[np.int64]
-    """Positions in the list of all fillings: what ties are broken by."""
-
-
-@dataclass(frozen=True)
 class _Problem:
     """What the search knows from the start.
 
@@ -83,7 +79,8 @@ class _Problem:
     """
 
     sizes: NDArray[np.int64]
-    choices: tuple[_Choices, ...]
+    factors: tuple[NDArray[np.int64], ...]
+    """Per array dim a row for each of its fillings, with a factor for every loop."""
     least: NDArray[np.float64]
     most: NDArray[np.float64]
     capacity: NDArray[np.float64]
@@ -91,8 +88,12 @@ class _Problem:
     limit: int
 
 
-_Kept = list[tuple[float, tuple[int, ...]]]
-"""Solutions as (negated score, positions of their fillings), best first."""
+@dataclass
+class _Found:
+    """The search so far: solutions as (negated score, positions), best first, and its effort."""
+
+    kept: list[tuple[float, tuple[int, ...]]]
+    looked_at: int
 
 
 def best_fillings(
@@ -103,29 +104,35 @@ def best_fillings(
 ) -> tuple[tuple[Pairs, ...], ...]:
     """The `limit` best choices of one filling per array dim, best first.
 
-    `unrolled` is what other array dims unroll already; no loop is unrolled beyond its size.
+    `unrolled` is what other array dims unroll already; no loop is unrolled beyond its size. Exact
+    unless the budget of `CANDIDATES` is used up: then the best so far count. One loop per array dim
+    stays far below that; several loops at once on three or more array dims may not.
     """
     start = np.array([unrolled.get(loop, 1) for loop in sizes], np.int64)
-    problem = _problem(sizes, start, options, limit)
-    kept: _Kept = []
-    _search(problem, start, (), kept)
+    found = _Found([], 0)
+    _search(_problem(sizes, start, options, limit), start, (), found)
     return tuple(
-        tuple(option[i] for option, i in zip(options, chosen, strict=True)) for _, chosen in kept
+        tuple(option[i] for option, i in zip(options, chosen, strict=True))
+        for _, chosen in found.kept
     )
 
 
 def _search(
-    problem: _Problem, totals: NDArray[np.int64], chosen: tuple[int, ...], kept: _Kept
+    problem: _Problem, totals: NDArray[np.int64], chosen: tuple[int, ...], found: _Found
 ) -> None:
-    """Add to `kept` all of the best solutions that start with the chosen fillings."""
-    choices = problem.choices[len(chosen)]
-    extended = totals * choices.factors
+    """Add to `found` all of the best solutions that start with the chosen fillings."""
+    kept = found.kept
+    factors = problem.factors[len(chosen)]
+    found.looked_at += len(factors) + _PER_STEP
+    if kept and found.looked_at > CANDIDATES:
+        return
+    extended = totals * factors
     legal = np.flatnonzero((extended <= problem.sizes).all(axis=1))
-    extended, rows = extended[legal], choices.rows[legal]
-    is_last = len(chosen) + 1 == len(problem.choices)
+    extended = extended[legal]
+    is_last = len(chosen) + 1 == len(problem.factors)
     values = _scores(extended) if is_last else _bounds(problem, extended, len(chosen) + 1)
     for i in np.argsort(-values, kind="stable"):
-        key = (-float(values[i]), (*chosen, int(rows[i])))
+        key = (-float(values[i]), (*chosen, int(legal[i])))
         if len(kept) == problem.limit:
             worst_score, worst = kept[-1]
             if key[0] > worst_score:
@@ -136,7 +143,7 @@ def _search(
             insort(kept, key)
             del kept[problem.limit :]
         else:
-            _search(problem, extended[i], key[1], kept)
+            _search(problem, extended[i], key[1], found)
 
 
 def _scores(totals: NDArray[np.int64]) -> NDArray[np.float64]:
@@ -170,15 +177,15 @@ def _problem(
         prod(totals[bisect_right(totals, m) - 1] if totals[0] <= m else 0 for totals in reach)
         for m in most
     ]
-    choices = tuple(_choices(list(sizes), option) for option in options)
-    rest = np.ones((len(choices) + 1, len(bands)))
-    for depth in reversed(range(len(choices))):
-        peaks = choices[depth].factors.max(axis=1)
-        fits = peaks[:, None] <= np.array(most)
-        rest[depth] = rest[depth + 1] * (choices[depth].units[:, None] * fits).max(axis=0)
+    factors = tuple(_rows(list(sizes), option) for option in options)
+    rest = np.ones((len(options) + 1, len(bands)))
+    for depth in reversed(range(len(options))):
+        fits = factors[depth].max(axis=1)[:, None] <= np.array(most)
+        units = np.where(fits, factors[depth].prod(axis=1)[:, None], 0)
+        rest[depth] = rest[depth + 1] * units.max(axis=0)
     return _Problem(
         sizes=np.array(list(sizes.values()), np.int64),
-        choices=choices,
+        factors=factors,
         least=np.array(bands, np.float64),
         most=np.array(most),
         capacity=np.array(capacity, np.float64),
@@ -187,13 +194,13 @@ def _problem(
     )
 
 
-def _choices(loops: list[str], option: Sequence[Pairs]) -> _Choices:
+def _rows(loops: list[str], option: Sequence[Pairs]) -> NDArray[np.int64]:
     columns = {loop: i for i, loop in enumerate(loops)}
-    factors = np.ones((len(option), len(loops)), np.int64)
-    for row, pairs in enumerate(option):
+    rows = np.ones((len(option), len(loops)), np.int64)
+    for row, pairs in zip(rows, option, strict=True):
         for loop, factor in pairs:
-            factors[row, columns[loop]] = factor
-    return _Choices(factors, factors.prod(axis=1).astype(np.float64), np.arange(len(option)))
+            row[columns[loop]] = factor
+    return rows
 
 
 def _reachable_totals(

@@ -7,7 +7,7 @@ from typing import Any
 
 from tilewright.machine.model import Core, Machine, Memory, Sharing
 from tilewright.report.tables import Grid, View, heading, table
-from tilewright.units import format_bits
+from tilewright.units import format_bits, format_number
 
 _PORT_LETTERS = {"read": "r", "write": "w", "read_write": "rw"}
 
@@ -127,8 +127,8 @@ def _memory_row(memory: Memory, core: Core) -> list[str]:
         " ".join(memory.operands),
         " ".join(memory.served_dims) or "one unit",
         ports,
-        f"{memory.read_pj / reads * 1000:.4g}" if reads else "",
-        f"{memory.write_pj / writes * 1000:.4g}" if writes else "",
+        format_number(memory.read_pj / reads * 1000) if reads else "",
+        format_number(memory.write_pj / writes * 1000) if writes else "",
     ]
 
 

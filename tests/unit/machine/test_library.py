@@ -1,11 +1,11 @@
 """The machine library: every file is sound, and its figures are those of its sources."""
 
-import os
 import re
 from functools import cache
 from pathlib import Path
 
 import pytest
+from tests.reference_data import ABSENT, REFERENCE_DATA
 
 from tilewright.machine.load import (
     check_machine,
@@ -17,8 +17,7 @@ from tilewright.machine.load import (
 from tilewright.machine.model import Machine, Memory, Operand
 
 ROOT = Path(__file__).parents[3]
-SHARED = Path(os.environ.get("TILEWRIGHT_SHARED", ROOT.parent / "shared"))
-ZIGZAG_FILES = SHARED / "oracle" / "zigzag" / "inputs" / "hardware"
+ZIGZAG_FILES = REFERENCE_DATA / "oracle" / "zigzag" / "inputs" / "hardware"
 PAGE = ROOT / "docs" / "reference" / "machine-library.md"
 
 ZIGZAG = {
@@ -179,10 +178,7 @@ def test_ports_of_one_direction_are_equally_wide(name: str) -> None:
         assert len({p.bits_per_cycle for p in m.ports if p.kind != "read"}) <= 1
 
 
-@pytest.mark.skipif(
-    not ZIGZAG_FILES.is_dir(),
-    reason="ZigZag's files are not here (TILEWRIGHT_SHARED, or a folder `shared` beside this one)",
-)
+@pytest.mark.skipif(not ZIGZAG_FILES.is_dir(), reason=ABSENT)
 @pytest.mark.parametrize("name", ZIGZAG)
 def test_figures_equal_zigzags(name: str) -> None:
     theirs = load_machine(ZIGZAG_FILES / f"{ZIGZAG[name]}.yaml")
