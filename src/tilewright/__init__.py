@@ -13,6 +13,8 @@ if TYPE_CHECKING:  # the names below are imported on first use: `import tilewrig
     from tilewright.errors import InfeasibleError, InputError, LimitError, TilewrightError
     from tilewright.machine.load import load_machine
     from tilewright.machine.model import Machine
+    from tilewright.mapping.network import MapOptions, MappedNetwork, map_network
+    from tilewright.mapping.search import SearchOptions
     from tilewright.network.graph import Network
     from tilewright.network.load import load_network
 
@@ -23,10 +25,14 @@ _HOMES = {
     "InputError": "tilewright.errors",
     "LimitError": "tilewright.errors",
     "Machine": "tilewright.machine.model",
+    "MapOptions": "tilewright.mapping.network",
+    "MappedNetwork": "tilewright.mapping.network",
     "Network": "tilewright.network.graph",
+    "SearchOptions": "tilewright.mapping.search",
     "TilewrightError": "tilewright.errors",
     "load_machine": "tilewright.machine.load",
     "load_network": "tilewright.network.load",
+    "map_network": "tilewright.mapping.network",
 }
 
 __all__ = [
@@ -34,11 +40,15 @@ __all__ = [
     "InputError",
     "LimitError",
     "Machine",
+    "MapOptions",
+    "MappedNetwork",
     "Network",
+    "SearchOptions",
     "TilewrightError",
     "__version__",
     "load_machine",
     "load_network",
+    "map_network",
 ]
 
 

@@ -11,7 +11,8 @@ the same figures in the same shape. What differs:
 * A layer without a mapping for one generated unrolling is mapped with the others; ZigZag gives up.
 * `salsa` is our own annealing search, with a fixed seed; it looks for what `opt` says.
 * `get_hardware_performance_zigzag_imc` takes the options by keyword, too.
-* Layers from ONNX are numbered by their place in the network, not by their node in the file.
+* Layers stand in the order of the file, also where ZigZag goes by their distance from the input;
+  those from ONNX are numbered by their place in the network, not by their node in the file.
 * `loop_ordering.txt` is written anew, in a form that `tilewright map --mapping` reads back;
   `mem_hierarchy.png` is not drawn; the pickle holds our values. Nothing is logged or shown on the
   way, whatever `loma_show_progress_bar` says.
@@ -103,6 +104,8 @@ def get_hardware_performance_zigzag(  # noqa: PLR0913  # the parameters of zigza
     search = search_named("anneal" if engine == "salsa" else "loma")
     how = MapOptions(search=search, options=options, model="zigzag-3.9")
     machine = load_machine(accelerator)
+    if in_memory_compute:
+        _refuse_other_arrays(machine)
     mapped = _mapped(_network(workload), machine, mapping, how, mixed or exploit_data_locality)
     layers = [
         evaluation(_layer_node(op, mapped), op.mapped, machine.name)
@@ -113,7 +116,9 @@ def get_hardware_performance_zigzag(  # noqa: PLR0913  # the parameters of zigza
     write_dumps(Path(dump_folder), total, layers, mapped)
     write_pickle(Path(pickle_filename or f"{dump_folder}/list_of_cmes.pickle"), layers)
     entries: Evaluations = [(total, [(cost, (_node(cost), [])) for cost in layers])]
-    return total.energy_total, total.latency_total2, entries
+    if not in_memory_compute:
+        return total.energy_total, total.latency_total2, entries
+    return total.energy_total, total.latency_total2, *_clock_and_area(layers), entries
 
 
 def get_hardware_performance_zigzag_imc(  # noqa: PLR0913  # the parameters of zigzag.api
@@ -200,6 +205,21 @@ def _on_the_array(network: Network, machine: Machine) -> Network:
         ops=tuple(op for op in network.ops if op not in left_out),
         tensors=tuple(replace(t, role="input") if t.name in made else t for t in network.tensors),
     )
+
+
+def _refuse_other_arrays(machine: Machine) -> None:
+    if machine.cores[0].array.in_memory is None:
+        message = f"{machine.name}: its array does not compute in memory"
+        hint = "leave out in_memory_compute, or write `is_imc: True` into operational_array"
+        raise InputError(Problem(file=machine.source, message=message, hint=hint))
+
+
+def _clock_and_area(layers: list[CostModelEvaluation]) -> tuple[float, float]:
+    """Of the first layer, as ZigZag has it; nothing if there is none."""
+    first = layers[0] if layers else None
+    if first is None or first.tclk is None or first.area_total is None:
+        return 0.0, 0.0
+    return first.tclk, first.area_total
 
 
 def _layer_node(op: MappedOp, mapped: MappedNetwork) -> LayerNode:

@@ -13,8 +13,9 @@ from typing import Final
 
 from tilewright.machine.model import Direction
 from tilewright.mapping.attach import Levels
-from tilewright.mapping.evaluate import LinkCost, Loops
+from tilewright.mapping.evaluate import LinkCost, Loops, Setup
 from tilewright.mapping.hierarchy import Hierarchy
+from tilewright.mapping.imc import imc_area_mm2, imc_clock_ns, imc_energy
 from tilewright.mapping.nest import LoopNest
 from tilewright.mapping.search import Mapped
 
@@ -56,7 +57,7 @@ class LayerNode:
         return self.name
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, repr=False)
 class CostModelEvaluation:
     """The cost of a layer with its mapping, or of several layers: then there is no `layer`.
 
@@ -91,6 +92,7 @@ class CostModelEvaluation:
     tclk: float | None = None
     """Clock period of an array that computes in memory, in ns; None for others, as all below."""
     area_total: float | None = None
+    """Of the array and one instance of each memory, in mm²."""
     mac_energy_breakdown: Mapping[str, float] | None = None
 
     @property
@@ -128,8 +130,12 @@ class CostModelEvaluation:
         """Busy units over all units and the cycles of `latency_total2`."""
         return self.ideal_cycle / self.latency_total2
 
-    def __str__(self) -> str:
-        return f"CostModelEvaluation({self.layer or f'{len(self.layer_ids)} layers'})"
+    def __repr__(self) -> str:
+        what = str(self.layer or f"{len(self.layer_ids)} layers")
+        return (
+            f"CostModelEvaluation({what}, {self.energy_total:.4g} pJ, "
+            f"{self.latency_total2:.0f} cycles)"
+        )
 
 
 def evaluation(layer: LayerNode, mapped: Mapped, accelerator: str) -> CostModelEvaluation:
@@ -138,6 +144,7 @@ def evaluation(layer: LayerNode, mapped: Mapped, accelerator: str) -> CostModelE
     hierarchy, letters = setup.hierarchy, layer.layer_operands
     energies = _four_ways(hierarchy, {_place(link): link.energy_pj for link in cost.links})
     share = {letter: tuple(f for x, _, f in cost.fill if x == letter) for letter in letters}
+    in_memory = hierarchy.array.in_memory is not None
     return CostModelEvaluation(
         layer=layer,
         layer_ids=(layer.id,),
@@ -164,6 +171,9 @@ def evaluation(layer: LayerNode, mapped: Mapped, accelerator: str) -> CostModelE
         spatial_mapping={x: _tidy(setup.spatial.fractional[x]) for x in letters},
         spatial_mapping_int={x: _tidy(setup.spatial.whole[x]) for x in letters},
         temporal_mapping=dict(_temporal(setup.nest, mapped.loops)),
+        tclk=imc_clock_ns(hierarchy.array) if in_memory else None,
+        area_total=_area_mm2(hierarchy) if in_memory else None,
+        mac_energy_breakdown=_inside(setup) if in_memory else None,
     )
 
 
@@ -194,6 +204,27 @@ def sum_of(parts: Sequence[CostModelEvaluation], accelerator: str) -> CostModelE
         spatial_mapping_int={},
         temporal_mapping={},
     )
+
+
+def _area_mm2(hierarchy: Hierarchy) -> float:
+    memories = [memory for memory, _ in hierarchy.levels]
+    cells = next((memory.area_mm2 for memory in memories if memory.name == "cells"), 0.0)
+    return imc_area_mm2(hierarchy.array, cells) + fsum(memory.area_mm2 for memory in memories)
+
+
+def _inside(setup: Setup) -> dict[str, float]:
+    """Energy by part of an array that computes in memory."""
+    energy = imc_energy(setup.nest, setup.hierarchy.array, setup.spatial.unrolling)
+    return {
+        "local_bl_precharging": energy.precharge_pj,
+        "dacs": energy.dac_pj,
+        "adcs": energy.adc_pj,
+        "mults": energy.multiplier_pj,
+        "analog_bl_addition": energy.bit_line_pj,
+        "adders_regular": energy.adder_tree_pj,
+        "adders_pv": energy.place_value_pj,
+        "accumulators": energy.accumulator_pj,
+    }
 
 
 def _place(link: LinkCost) -> tuple[str, int, Direction]:

@@ -13,6 +13,7 @@ from tilewright.mapping.attach import Spatial
 from tilewright.mapping.batch import Bools, Floats, Orders, orders_of
 from tilewright.mapping.cost import Costs, costs, port_groups
 from tilewright.mapping.hierarchy import Hierarchy
+from tilewright.mapping.imc import cycles_per_op, imc_energy
 from tilewright.mapping.movement import Movement, movement
 from tilewright.mapping.nest import LoopNest
 
@@ -31,17 +32,11 @@ class Setup:
         array = self.hierarchy.array
         if array.in_memory is None:
             return array.mac_pj * self.nest.points
-        from tilewright.mapping.imc import imc_energy
-
         return imc_energy(self.nest, array, self.spatial.unrolling).total_pj
 
     @cached_property
     def op_cycles(self) -> float:
         """Cycles of one multiplication: more than 1 where inputs enter bit by bit."""
-        if self.hierarchy.array.in_memory is None:
-            return 1.0
-        from tilewright.mapping.imc import cycles_per_op
-
         return cycles_per_op(self.hierarchy.array)
 
 

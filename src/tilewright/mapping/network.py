@@ -20,7 +20,7 @@ from tilewright.mapping.nest import (
     zigzag_nest,
 )
 from tilewright.mapping.search import Mapped, SearchOptions, loma
-from tilewright.mapping.text import GivenMapping, given_loops
+from tilewright.mapping.text import GivenMapping, given_loops, mapping_text
 from tilewright.network.counts import macs
 from tilewright.network.graph import Network, Op
 from tilewright.network.kinds import KIND_CLASSES, is_mac
@@ -41,6 +41,10 @@ class MappedOp:
     cycles: float
     energy_pj: float
     mapped: Mapped | None = None
+
+    def text(self) -> str:
+        """The mapping as a loop nest that can be read back; empty where the array is idle."""
+        return mapping_text(self.name, self.mapped.setup, self.mapped.loops) if self.mapped else ""
 
     @property
     def bound_by(self) -> str:
@@ -83,6 +87,10 @@ class MappedNetwork:
         """Energy of all ops."""
         return fsum(op.energy_pj for op in self.ops)
 
+    def op(self, name: str) -> MappedOp:
+        """The op of that name."""
+        return next(op for op in self.ops if op.name == name)
+
     @property
     def candidates(self) -> int:
         """Mappings that were costed."""
@@ -114,7 +122,7 @@ class MapOptions:
 def map_network(
     network: Network,
     machine: Machine,
-    how: MapOptions,
+    how: MapOptions | None = None,
     progress: Callable[[int, int], None] = lambda done, total: None,
 ) -> MappedNetwork:
     """The best mapping of every op on the machine's first core, one op at a time.
@@ -122,6 +130,7 @@ def map_network(
     Raises:
         InfeasibleError: some ops have no mapping; every one of them says why.
     """
+    how = how or MapOptions()
     mapper = _Mapper(network, machine, how)
     for number, op in enumerate(network.ops):
         mapper.add(op)

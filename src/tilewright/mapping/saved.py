@@ -6,7 +6,7 @@ from tilewright.document import parse_document, read_text
 from tilewright.errors import InputError, Problem
 from tilewright.mapping.constraints import Constraint, read_constraints
 from tilewright.mapping.network import MappedNetwork
-from tilewright.mapping.text import HEADER, GivenMapping, mapping_text, read_mappings
+from tilewright.mapping.text import HEADER, GivenMapping, read_mappings
 
 
 def read_mapping_file(
@@ -35,9 +35,7 @@ def save_mappings(result: MappedNetwork, file: str) -> None:
     Raises:
         InputError: the file cannot be written.
     """
-    blocks = [
-        mapping_text(op.name, op.mapped.setup, op.mapped.loops) for op in result.ops if op.mapped
-    ]
+    blocks = [op.text() for op in result.ops if op.mapped]
     try:
         Path(file).write_text("\n".join([HEADER, *blocks]), encoding="utf-8")
     except OSError as error:

@@ -4,7 +4,6 @@ from math import fsum
 from typing import Any
 
 from tilewright.mapping.network import MappedNetwork, MappedOp
-from tilewright.mapping.text import mapping_text
 from tilewright.report.tables import View, heading, shortened, table
 from tilewright.units import format_count, format_energy
 
@@ -132,7 +131,7 @@ def _op_json(op: MappedOp) -> dict[str, Any]:
         "candidates": op.mapped.candidates,
         "proven": op.mapped.proven,
         "bound": op.mapped.bound,
-        "mapping": mapping_text(op.name, op.mapped.setup, op.mapped.loops),
+        "mapping": op.text(),
     }
 
 

@@ -130,7 +130,7 @@ def test_two_chains_are_refused() -> None:
 
 def test_a_result_without_a_home_is_named_with_what_it_needs() -> None:
     where = machine(memory("inputs", ["I1", "I2"]), memory("results", ["O"]))
-    with pytest.raises(InfeasibleError, match="'Layer0': no memory serves .* 32 B of input, 64 B"):
+    with pytest.raises(InfeasibleError, match=r"'Layer0': no memory serves .* 32 B of input, 64 B"):
         tops(network(layer(0, 0)), where)
 
 

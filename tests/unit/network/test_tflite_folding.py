@@ -28,6 +28,7 @@ FOLDINGS: dict[str, Folding] = {
         op.lower(): (op, {"a": _LEFT, "b": _RIGHT}, (4,), None)
         for op in ("ADD", "SUB", "MUL", "DIV", "FLOOR_DIV", "FLOOR_MOD", "MINIMUM", "MAXIMUM")
     },
+    "three summands": ("ADD_N", {"a": _LEFT, "b": _RIGHT, "c": _LEFT}, (4,), None),
     "broadcast": ("MUL", {"a": _TABLE, "b": constant([[10], [20]])}, (2, 3), None),
     "negated": ("NEG", {"a": _LEFT}, (4,), None),
     "absolute": ("ABS", {"a": _LEFT}, (4,), None),
@@ -117,6 +118,21 @@ def test_what_has_no_result_or_too_large_a_one_stays_an_op(
         outputs=("y",),
     )
     assert len(read_tflite(model.save(tmp_path), dims={}).ops) == 2
+
+
+def test_a_sum_of_one_is_worked_out(tmp_path: Path) -> None:
+    vector = TensorSpec(shape=(4,), dtype="int32")
+    model = ModelSpec(
+        tensors={"a": _LEFT, "x": vector, "b": vector, "y": vector},
+        operators=(
+            OperatorSpec(op="ADD_N", inputs=("a",), outputs=("b",)),
+            OperatorSpec(op="ADD", inputs=("x", "b"), outputs=("y",)),
+        ),
+        inputs=("x",),
+        outputs=("y",),
+    )
+    op = read_tflite(model.save(tmp_path), dims={}).ops[0]
+    assert op.attribute("constant_input_1") == (7, -7, 9, -2)
 
 
 def test_an_operator_that_makes_an_output_stays_an_op(tmp_path: Path) -> None:

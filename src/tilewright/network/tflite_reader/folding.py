@@ -26,7 +26,7 @@ def _same(number: int | float) -> int | float:
 
 
 _ELEMENT: Mapping[str, Callable[..., int | float]] = {
-    "add": lambda left, right: left + right,
+    "add": lambda *numbers: sum(numbers),
     "sub": lambda left, right: left - right,
     "mul": lambda left, right: left * right,
     "div": lambda left, right: _divided(left, right),
