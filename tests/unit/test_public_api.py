@@ -14,6 +14,8 @@ PUBLIC = (
     "InputError",
     "LimitError",
     "Machine",
+    "MapOptions",
+    "MappedNetwork",
     "Network",
     "TilewrightError",
     "__version__",
