@@ -50,24 +50,23 @@ def point(loops: Loops, counters: tuple[int, ...]) -> dict[str, int]:
 
 
 def walked_refills(setup: Setup, loops: Loops, operand: NestOperand, end: int) -> tuple[int, int]:
-    """How often the tile inside `end` is replaced, and how many elements it has."""
+    """How often the tile inside `end` is replaced, and how many elements it has.
+
+    A tile is replaced when a loop outside it that the operand depends on steps, also where the
+    next tile happens to hold the same elements: no hardware compares them.
+    """
     nest = setup.nest
+    still = nest.irrelevant(operand)
     tiles: dict[tuple[int, ...], set[tuple[int, ...]]] = {}
-    refills, last = 0, None
+    refills, previous = 0, None
     for counters in iterations(loops):
-        outer = counters[end:]
         values = {d: 0 for d, _ in nest.dims} | point(loops, counters)
-        tiles.setdefault(outer, set()).add(touched(nest, operand, values))
-    previous: frozenset[tuple[int, ...]] | None = None
-    for counters in iterations(loops):
-        if any(counters[:end]):
-            continue
-        now = frozenset(tiles[counters[end:]])
-        if now != previous:
-            refills += 1
+        tiles.setdefault(counters[end:], set()).add(touched(nest, operand, values))
+        outside = zip(loops.order[end:], counters[end:], strict=True)
+        now = tuple(counter for (loop, _), counter in outside if loop not in still)
+        refills += now != previous
         previous = now
-    last = max(len(tile) for tile in tiles.values())
-    return refills, last
+    return refills, max(len(tile) for tile in tiles.values())
 
 
 @given(st.data())

@@ -17,10 +17,12 @@ PUBLIC = (
     "MapOptions",
     "MappedNetwork",
     "Network",
+    "SearchOptions",
     "TilewrightError",
     "__version__",
     "load_machine",
     "load_network",
+    "map_network",
 )
 HEAVY = ("numpy", "onnx", "pydantic", "rich", "ruamel", "tflite")
 REPORT = f"""

@@ -113,7 +113,7 @@ def test_all_files_are_checked_together(tmp_path: Path) -> None:
 def test_too_wide_an_element_is_an_error(tmp_path: Path) -> None:
     # edge_tpu_like's weight register has 8 bits.
     problems = all_problems("edge_tpu_like", "lenet5", None, dims={}, bits=16)
-    assert any("memory rf_1B has 8 bits" in p.message for p in problems)
+    assert any("memories.rf_1B.size: 8 bits" in p.message for p in problems)
 
 
 def test_both_kinds_of_mapping_file_are_told_apart(tmp_path: Path) -> None:
