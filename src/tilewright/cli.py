@@ -4,6 +4,7 @@ Every command imports its code when it runs: `--help` stays instant.
 """
 
 import json
+import os
 import signal
 import sys
 from collections.abc import Callable, Iterator, Sequence
@@ -178,7 +179,7 @@ def schema(what: str) -> None:
     """Print the JSON schema of a file format, for editors and other tools."""
 
     def run() -> None:
-        from tilewright.machine.files import MachineSchema
+        from tilewright.machine.schema import MachineSchema
 
         click.echo(json.dumps({"machine": MachineSchema}[what].model_json_schema(), indent=2))
 
@@ -187,6 +188,8 @@ def schema(what: str) -> None:
 
 def main() -> None:
     """Entry point of the console script."""
+    # Nothing here multiplies large matrices: a pool of threads for it would only cost start-up.
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     tilewright(prog_name="tilewright")
 
 

@@ -259,16 +259,3 @@ class MachineFile(_File):
     sources: list[EndFile] = Field(default_factory=list)
     sinks: list[EndFile] = Field(default_factory=list)
     dataflows: Any = None
-
-
-class _SchemaCore(CoreFile):
-    operational_array: ArrayFile
-    memories: dict[str, MemoryFile | OldMemoryFile] = Field(default_factory=dict)
-
-
-class MachineSchema(MachineFile):
-    """The same file, with its inner parts spelt out: what `tilewright schema machine` prints."""
-
-    operational_array: ArrayFile | None = None
-    memories: dict[str, MemoryFile | OldMemoryFile] = Field(default_factory=dict)
-    cores: dict[str, _SchemaCore] = Field(default_factory=dict)  # type: ignore[assignment]  # narrower on purpose

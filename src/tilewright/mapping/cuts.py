@@ -33,10 +33,9 @@ class Crossing:
     """Its place among the links of that port."""
     real: Floats
     """Cycles of one transfer."""
+    period: Floats
     periods: Floats
     """Transfers; 0 where nothing has to move."""
-    allowed: Floats
-    """Most cycles a transfer may take without holding anything up, whatever the loop order."""
     steady: Floats
     """Bits a cycle that it takes of its port while the array works."""
 
@@ -52,6 +51,10 @@ class Cut:
     arch: int
     possible: Bools
     """Tiles at which it may lie as far as ports and the operand itself are concerned."""
+    still: Bools
+    """Tiles made only of loops that the operand does not depend on."""
+    crowded: Bools
+    """Tiles that leave no room for a second copy in the memory below the cut."""
     energy_pj: Floats
     crossings: tuple[Crossing, ...]
     first_bits: Floats
@@ -156,14 +159,16 @@ class _Probe:
         return Cut(
             letter=letter,
             arch=arch,
-            possible=self.movable(rows) & (self._still if arch == 0 else True),
+            possible=self.movable(rows) & (self.still if arch == 0 else True),
+            still=self.still,
+            crowded=self._crowded(arch),
             energy_pj=self.cost.link_pj[rows].sum(axis=0),
             crossings=tuple(self.crossing(row, slice(None)) for row in rows),
             first_bits=first if arch == 1 else np.zeros(self.lattice.size),
         )
 
     @cached_property
-    def _still(self) -> Bools:
+    def still(self) -> Bools:
         """Tiles made only of loops that the operand does not depend on."""
         same = self.setup.nest.irrelevant(self.operand)
         moving = [i for i, name in enumerate(self.lattice.names) if name not in same]
@@ -186,26 +191,19 @@ class _Probe:
             group=group,
             place=self.groups[group].rows.index(row) if group >= 0 else -1,
             real=np.where(exists, real, 0.0)[tiles],
+            period=moves.period[row][tiles],
             periods=np.where(exists, periods, 0.0)[tiles],
-            allowed=np.ceil(op_cycles * self._window(row))[tiles],
             steady=steady[tiles],
         )
 
-    def _window(self, row: int) -> Floats:
-        """The longest window that any order of the loops can give a link.
-
-        A level that ends with a loop its operand depends on may be replaced during all of its
-        period. Only a lowest level without such a loop has to wait for its last iteration, unless
-        a second copy fits.
-        """
-        link, period = self.moves.links[row], self.moves.period[row]
-        arch = link.level if link.is_below else link.level + 1
-        if arch != 1:
-            return period
-        memory = self.setup.hierarchy.memory(link.letter, 0)
-        held = self.moves.held[link.letter]
-        need = np.floor(held.elements[0] * held.bits[0]) / memory.size_bits
-        return np.where(self._still & (need > 0.5), 1.0, period)
+    def _crowded(self, arch: int) -> Bools:
+        if arch == 0:
+            return np.zeros(self.lattice.size, dtype=np.bool_)
+        held = self.moves.held[self.operand.letter]
+        size = self.setup.hierarchy.memory(self.operand.letter, arch - 1).size_bits
+        need = np.floor(held.elements[arch - 1] * held.bits[arch - 1]) / size
+        full: Bools = need > 0.5
+        return full
 
 
 def _one_order_per_tile(setup: Setup, lattice: Lattice, operand: NestOperand) -> Orders:

@@ -1,0 +1,124 @@
+"""What a mapping takes of every memory, and whether it fits.
+
+Levels may end anywhere. As the cost model merges loops that an operand does not depend on into the
+level below, so does this: a result is wide in a memory only if something is added to it after the
+level below has ended, loops merged into that level included. All that LOMA's greedy allocation
+accepts fits, and more.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from tilewright.mapping.batch import Bools, Floats, Ints, Orders, tensor_elements
+from tilewright.mapping.evaluate import Setup
+from tilewright.mapping.nest import NestOperand
+from tilewright.mapping.tiles import Lattice
+
+TOLERANCE = 1e-9
+"""Relative: a product of fractional factors may be off in its last bits."""
+
+
+@dataclass(frozen=True, eq=False)
+class Shelf:
+    """Bits of one operand in the memory of one of its levels, by the tile inside the level's end."""
+
+    memory: int
+    wide: Floats
+    """As long as something will be added; for inputs the same as `narrow`."""
+    narrow: Floats
+
+
+@dataclass(frozen=True, eq=False)
+class Room:
+    """Shelves per operand and level, sizes of the memories, and which tiles finish no result."""
+
+    shelves: tuple[tuple[Shelf, ...], ...]
+    sizes: Floats
+    unfinished: Bools
+
+
+def room_of(setup: Setup, lattice: Lattice) -> Room:
+    """Tabulate what every level takes for every tile."""
+    extents = {name: lattice.extents[i][None] for i, name in enumerate(lattice.names)}
+    shelves = []
+    for operand in setup.nest.operands:
+        levels = []
+        for level, memory in enumerate(setup.hierarchy.chains[operand.letter]):
+            wide, narrow = _bits(setup, operand, level, extents)
+            levels.append(Shelf(memory, np.ascontiguousarray(wide[0]), narrow[0]))
+        shelves.append(tuple(levels))
+    summed = setup.nest.irrelevant(setup.nest.operands[0])
+    open_loops = [i for i, name in enumerate(lattice.names) if name in summed]
+    unfinished = (lattice.extents[open_loops] < lattice.extents[open_loops, -1:]).any(axis=0)
+    return Room(tuple(shelves), memory_sizes(setup), unfinished)
+
+
+def memory_sizes(setup: Setup) -> Floats:
+    """Bits of every level's memory, with what round-off may add."""
+    return np.array([m.size_bits * (1 + TOLERANCE) for m, _ in setup.hierarchy.levels])
+
+
+def fits(setup: Setup, orders: Orders, ends: Mapping[str, Ints]) -> Bools:
+    """Which orders with the given level ends fit all memories, (N,)."""
+    sizes = memory_sizes(setup)
+    used = np.zeros((sizes.size, orders.count))
+    columns = orders.columns
+    for operand in setup.nest.operands:
+        still = orders.is_one_of(setup.nest.irrelevant(operand))
+        last = _last_place(still)
+        begin = np.zeros(orders.count, dtype=np.int64)
+        for level, memory in enumerate(setup.hierarchy.chains[operand.letter]):
+            end = ends[operand.letter][level]
+            extents = {name: values[end, columns][None] for name, values in orders.extents.items()}
+            wide, narrow = _bits(setup, operand, level, extents)
+            used[memory] += np.where(last >= begin, wide[0], narrow[0])
+            begin = _merged(still, end)
+    result: Bools = (used <= sizes[:, None]).all(axis=0)
+    return result
+
+
+def _merged(still: Bools, ends: Ints) -> Ints:
+    """Ends moved outwards over all loops that the operand does not depend on."""
+    merged = ends.copy()
+    for place in range(still.shape[0]):
+        merged += (merged == place) & still[place]
+    return merged
+
+
+def _last_place(marks: Bools) -> Ints:
+    length = marks.shape[0]
+    last: Ints = np.where(marks.any(axis=0), length - 1 - np.argmax(marks[::-1], axis=0), -1)
+    return last
+
+
+def _bits(
+    setup: Setup, operand: NestOperand, level: int, extents: Mapping[str, Floats]
+) -> tuple[Floats, Floats]:
+    """Bits that a level takes, wide and narrow, (1, N)."""
+    nest, levels = setup.nest, setup.spatial.fractional[operand.letter]
+    shape = next(iter(extents.values())).shape
+    whole = dict(setup.spatial.temporal)
+    elements = tensor_elements(nest, operand, _unrolled(extents, levels[: level + 1]), shape)
+    everything = {loop: np.full((1, 1), float(whole.get(loop, 1))) for loop in extents}
+    most = tensor_elements(nest, operand, _unrolled(everything, levels[: level + 1]), (1, 1))
+    if setup.hierarchy.memory(operand.letter, level).forces_double_buffering:
+        elements = np.where(elements < most * (1 - TOLERANCE), elements * 2, elements)
+    summed_above = any(
+        loop in nest.irrelevant(operand) for loops in levels[level + 1 :] for loop, _ in loops
+    )
+    is_result = operand.letter == "O"
+    final = nest.final_bits if is_result and not summed_above else operand.bits
+    return elements * operand.bits, elements * final
+
+
+def _unrolled(
+    extents: Mapping[str, Floats], levels: tuple[tuple[tuple[str, float], ...], ...]
+) -> dict[str, Floats]:
+    """Extents with unrolled factors; a product that should be whole is not just below it."""
+    result = dict(extents)
+    for loops in levels:
+        for loop, factor in loops:
+            result[loop] = result[loop] * factor if loop in result else np.full((1, 1), factor)
+    return {loop: values * (1 + TOLERANCE / 1000) for loop, values in result.items()}
