@@ -33,7 +33,7 @@ def resident_tops(
 
     Raises:
         InfeasibleError: the layers are no chain, or no memory holds what one of them needs.
-        InputError: an operand of a layer is linked to no memory.
+        InputError: a layer cannot be mapped at all, or an operand of it is linked to no memory.
     """
     layers = _layers(network, constraints, model)
     if not layers:
@@ -222,7 +222,7 @@ def _layers(network: Network, constraints: Sequence[Constraint], model: Model) -
     made = {operand.tensor for op in network.ops for operand in op.outputs}
     layers = []
     for op in ops:
-        nest = zigzag_nest(op, network) if model == "zigzag-3.9" else nest_of(op, network)
+        nest = _nest(op, network, model)
         sources = {operand.name: operand.tensor for operand in op.inputs}
         constants = [o.letter for o in nest.inputs if sources.get(o.letter) not in made]
         data, weights = _roles(nest, constants)
@@ -242,6 +242,13 @@ def _layers(network: Network, constraints: Sequence[Constraint], model: Model) -
             )
         )
     return layers
+
+
+def _nest(op: Op, network: Network, model: Model) -> LoopNest:
+    try:
+        return (zigzag_nest if model == "zigzag-3.9" else nest_of)(op, network)
+    except ValueError as error:
+        raise InputError(Problem(message=f"layer {op.name!r}: {error}")) from None
 
 
 def _is_layer(op: Op, model: Model) -> bool:

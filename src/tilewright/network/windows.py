@@ -95,17 +95,9 @@ def conv(
     """A convolution with `channels` output channels; gathers its input."""
     axes = _conv_axes(data, channels, groups, windows, layout)
     outs = tuple(w.output_size(s) for w, s in zip(windows, axes.spatial, strict=True))
-    names = SPATIAL[-len(windows) :] if windows else ()
-    dims = axes.channel_dims
-    dims += tuple((f"O{n}", o) for n, o in zip(names, outs, strict=True))
-    dims += tuple((f"F{n}", w.kernel) for n, w in zip(names, windows, strict=True))
-    gather = tuple(
-        Index(((f"O{n}", w.stride), (f"F{n}", w.dilation)), -w.pad_begin)
-        for n, w in zip(names, windows, strict=True)
-    )
-    spatial = tuple(Index(((f"O{n}", 1),)) for n in names)
-    taps = tuple(Index(((f"F{n}", 1),)) for n in names)
-    return _conv_nest(dims, axes, outs, layout, (gather, taps, spatial), bias=bias)
+    slide = _sliding("O", outs, windows)
+    indices = (slide.stretched, slide.taps, slide.plain)
+    return _conv_nest(axes.channel_dims + slide.dims, axes, outs, layout, indices, bias=bias)
 
 
 def conv_transpose(
@@ -120,17 +112,35 @@ def conv_transpose(
     """A transposed convolution; scatters its input. A negative `pad_end` makes room behind it."""
     axes = _conv_axes(data, channels, groups, windows, layout)
     outs = tuple(w.transposed_size(s) for w, s in zip(windows, axes.spatial, strict=True))
+    slide = _sliding("I", axes.spatial, windows)
+    indices = (slide.plain, slide.taps, slide.stretched)
+    return _conv_nest(axes.channel_dims + slide.dims, axes, outs, layout, indices, bias=bias)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Sliding:
+    """Loops of windows over spatial axes: positions, taps, and where both together land."""
+
+    dims: tuple[tuple[str, int], ...]
+    plain: Indices
+    taps: Indices
+    stretched: Indices
+
+
+def _sliding(letter: str, sizes: Shape, windows: Sequence[Window]) -> _Sliding:
+    """Loops `letter`X, `letter`Y … over `sizes` positions, and FX, FY … over the taps."""
     names = SPATIAL[-len(windows) :] if windows else ()
-    dims = axes.channel_dims
-    dims += tuple((f"I{n}", s) for n, s in zip(names, axes.spatial, strict=True))
-    dims += tuple((f"F{n}", w.kernel) for n, w in zip(names, windows, strict=True))
-    scatter = tuple(
-        Index(((f"I{n}", w.stride), (f"F{n}", w.dilation)), -w.pad_begin)
-        for n, w in zip(names, windows, strict=True)
+    positions = tuple((f"{letter}{n}", size) for n, size in zip(names, sizes, strict=True))
+    taps = tuple((f"F{n}", w.kernel) for n, w in zip(names, windows, strict=True))
+    return _Sliding(
+        dims=positions + taps,
+        plain=tuple(Index(((dim, 1),)) for dim, _ in positions),
+        taps=tuple(Index(((dim, 1),)) for dim, _ in taps),
+        stretched=tuple(
+            Index(((f"{letter}{n}", w.stride), (f"F{n}", w.dilation)), -w.pad_begin)
+            for n, w in zip(names, windows, strict=True)
+        ),
     )
-    spatial = tuple(Index(((f"I{n}", 1),)) for n in names)
-    taps = tuple(Index(((f"F{n}", 1),)) for n in names)
-    return _conv_nest(dims, axes, outs, layout, (spatial, taps, scatter), bias=bias)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -210,27 +220,20 @@ def pool(data: Shape, windows: Sequence[Window], *, channels_last: bool = False)
     spatial = data[1:-1] if channels_last else data[2:]
     channels = data[-1] if channels_last else data[1]
     outs = tuple(w.output_size(s) for w, s in zip(windows, spatial, strict=True))
-    names = SPATIAL[-len(windows) :] if windows else ()
-    dims: tuple[tuple[str, int], ...] = (("B", data[0]), ("G", channels))
-    dims += tuple((f"O{n}", o) for n, o in zip(names, outs, strict=True))
-    dims += tuple((f"F{n}", w.kernel) for n, w in zip(names, windows, strict=True))
-    gather = tuple(
-        Index(((f"O{n}", w.stride), (f"F{n}", w.dilation)), -w.pad_begin)
-        for n, w in zip(names, windows, strict=True)
-    )
-    spatial_out = tuple(Index(((f"O{n}", 1),)) for n in names)
+    slide = _sliding("O", outs, windows)
+    dims = (("B", data[0]), ("G", channels), *slide.dims)
     batch, channel = Index((("B", 1),)), Index((("G", 1),))
     if channels_last:
         shape = (data[0], *outs, channels)
         return Nest(
             dims=dims,
             shape=shape,
-            output=(batch, *spatial_out, channel),
-            inputs=((batch, *gather, channel),),
+            output=(batch, *slide.plain, channel),
+            inputs=((batch, *slide.stretched, channel),),
         )
     return Nest(
         dims=dims,
         shape=(data[0], channels, *outs),
-        output=(batch, channel, *spatial_out),
-        inputs=((batch, channel, *gather),),
+        output=(batch, channel, *slide.plain),
+        inputs=((batch, channel, *slide.stretched),),
     )
