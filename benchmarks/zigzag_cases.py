@@ -159,14 +159,14 @@ def random_port(random: Random, kind: str, name: str, uses: list[tuple[str, str]
 
 
 def random_layers(random: Random) -> list[Data]:
-    """One layer, or a short chain of layers."""
-    count = random.choice([1, 1, 1, 1, 2, 3])
-    kinds = (conv, conv, depthwise, gemm, pool, add)
+    """One layer, or a short chain of layers; some have two inputs from the layer before."""
+    count = random.choice([1, 1, 1, 2, 3])
+    kinds = (conv, conv, depthwise, gemm, gemm, square, pool, add)
     layers = []
     for number in range(count):
         layer = random.choice(kinds)(random)
-        constant = number if number == 0 or layer["operator_type"] != "Add" else number - 1
-        source = {"I": max(number - 1, 0), "W": constant}
+        joins = layer["operator_type"] == "Add" or random.random() < 0.2
+        source = {"I": max(number - 1, 0), "W": max(number - 1, 0) if joins else number}
         layers.append({"id": number, **layer, "operand_source": source})
     return layers
 
@@ -261,6 +261,13 @@ def gemm(random: Random) -> Data:
         sizes["B"] = random.choice([2, 3])
         equation = "O[b][d][k]+=I[b][d][c]*W[b][c][k]"
     return _layer("Gemm", equation, sizes, precisions(random), {})
+
+
+def square(random: Random) -> Data:
+    """A product of square matrices of bytes: many orders and cuts cost the same."""
+    sizes = dict.fromkeys(("C", "D", "K"), random.choice([4, 8, 16]))
+    bits = {"I": 8, "W": 8, "O": random.choice([8, 16]), "O_final": 8}
+    return _layer("Gemm", "O[d][k]+=I[d][c]*W[c][k]", sizes, bits, {})
 
 
 def pool(random: Random) -> Data:

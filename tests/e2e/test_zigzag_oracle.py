@@ -1,27 +1,25 @@
 """Agreement with ZigZag 3.9.1, layer by layer, through the API that stands in for its own.
 
-The runs of ZigZag lie outside the repository, in `shared/oracle/zigzag`: seven machines with plain,
-even and mixed mappings, with data locality, and one that computes in memory, on several networks.
+The runs of ZigZag lie outside the repository: machines with plain, even and mixed mappings, with
+data locality, and one that computes in memory, on several networks.
 """
 
 import json
-import os
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.reference_data import ABSENT, REFERENCE_DATA
 
 from tilewright.compat.zigzag import Evaluations, get_hardware_performance_zigzag
 from tilewright.compat.zigzag_results import CostModelEvaluation
 
-REPOSITORY = Path(__file__).parents[2]
-SHARED = Path(os.environ.get("TILEWRIGHT_SHARED", REPOSITORY.parent / "shared")).resolve()
-ORACLE = SHARED / "oracle" / "zigzag"
+ORACLE = REFERENCE_DATA / "oracle" / "zigzag"
 RUNS = sorted(path.stem for path in ORACLE.glob("*.json"))
 QUICK = [run for run in RUNS if "resnet18" in run and run.endswith("latency")]
 
-pytestmark = pytest.mark.skipif(not RUNS, reason=f"ZigZag's results are not here: no {ORACLE}")
+pytestmark = pytest.mark.skipif(not RUNS, reason=ABSENT)
 
 
 @cache

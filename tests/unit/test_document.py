@@ -169,8 +169,9 @@ def test_a_key_that_is_no_line_of_plain_text_is_refused() -> None:
     )
 
 
-def test_half_a_character_is_refused_since_it_could_not_be_printed() -> None:
-    problem = refusal('a: 1\nb: "\\ud800"\n')
+@pytest.mark.parametrize("half", ["ud800", "udfff"])
+def test_half_a_character_is_refused_since_it_could_not_be_printed(half: str) -> None:
+    problem = refusal(f'a: 1\nb: "\\{half}"\n')
     assert (problem.line, problem.column) == (2, 4)
     assert "half a character" in problem.message
     assert str(problem).encode()

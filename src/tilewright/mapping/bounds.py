@@ -32,14 +32,6 @@ class Modes:
         ends = np.where(np.isfinite(self.ends[:, :1]), used, np.inf)
         return Modes(self.weights @ shares, self.constants @ shares, ends)
 
-    def plus(self, other: "Modes", factor: float) -> "Modes":
-        """Each of these modes with `factor` times the only mode of another cost added."""
-        return Modes(
-            self.weights + factor * other.weights,
-            self.constants + factor * other.constants,
-            self.ends + factor * other.ends,
-        )
-
 
 @dataclass(frozen=True, eq=False)
 class Ground:

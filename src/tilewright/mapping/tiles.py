@@ -70,10 +70,15 @@ class Lattice:
 
     def around(self, inner: Ints) -> Bools:
         """Whether a tile (column) lies around each of the tiles `inner` (row), or is that tile."""
-        result = np.ones((inner.size, self.size), dtype=np.bool_)
+        return self.around_each(inner, np.arange(self.size))
+
+    def around_each(self, inner: Ints, outer: Ints) -> Bools:
+        """Whether each of the tiles `outer` (column) lies around each of `inner` (row)."""
+        result = np.ones((inner.size, outer.size), dtype=np.bool_)
         for code, guards in self.codes:
             # No borrow crosses a guard bit as long as each exponent is at least the inner one.
-            result &= ((code[None] | guards) - code[inner][:, None]) & guards == guards
+            difference = (code[outer][None] | guards) - code[inner][:, None]
+            result &= difference & guards == guards
         return result
 
     def spread_inwards(self, values: Floats) -> None:

@@ -306,6 +306,20 @@ def test_a_misspelt_direction_is_taken_for_the_one_that_is_left() -> None:
     assert hints(data) == ["write memories.bank.ports[0].allocation[1]: 'I1, tl'"]
 
 
+def test_a_direction_that_another_port_serves_is_not_left() -> None:
+    data = with_allocation(["I1, down", *ALL_USES[2:]])
+    data["memories"]["bank"]["ports"].append(
+        {
+            "name": "more",
+            "type": "read_write",
+            "bandwidth_max": 128,
+            "allocation": ["I1, fh", "I1, tl"],
+        }
+    )
+    assert messages(data) == ["memories.bank.ports[0].allocation[0]: no such direction: 'down'"]
+    assert hints(data) == ["directions: fh, tl, fl, th"]
+
+
 def test_a_direction_on_a_port_that_cannot_do_it_is_told_once() -> None:
     data = with_allocation([use for use in ALL_USES if use[-2:] in ("tl", "th")], "write")
     data["memories"]["bank"]["ports"].append(
