@@ -58,6 +58,29 @@ def sound_machine() -> Data:
     }
 
 
+def changed(data: Data, path: str, value: Any) -> Data:
+    """The data with the value at a path of keys and positions separated by slashes."""
+    *parents, last = path.split("/")
+    inner: Any = data
+    for step in parents:
+        inner = inner[int(step) if isinstance(inner, list) else step]
+    inner[int(last) if isinstance(inner, list) else last] = value
+    return data
+
+
+def marked(data: Data) -> Data:
+    """The sound machine as a `tilewright: 1` file: the same figures, with their units."""
+    array = data["operational_array"]
+    array["unit_energy"] = f"{array['unit_energy']} pJ"
+    for inner in data["memories"].values():
+        inner["size"] = f"{inner['size']} bit"
+        inner["r_cost"] = f"{inner['r_cost']} pJ"
+        inner["w_cost"] = f"{inner['w_cost']} pJ"
+        for port in inner["ports"]:
+            port["bandwidth_max"] = f"{port['bandwidth_max']} bit"
+    return {"tilewright": 1} | data
+
+
 def reading(data: Data) -> MachineReading:
     """The data read as a file `machine.yaml`."""
     text = json.dumps(data, indent=1)

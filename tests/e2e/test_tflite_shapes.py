@@ -1,6 +1,5 @@
 """Real networks: every shape as the TFLite interpreter has it, every multiplication counted."""
 
-import os
 import struct
 import time
 from math import prod
@@ -8,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.reference_data import ABSENT, REFERENCE_DATA
 from tflite.Model import Model
 
 from tilewright.network.counts import macs, weight_bytes
@@ -25,17 +25,10 @@ PUBLISHED_MEGA_MACS = {
 }
 
 
-def _models() -> list[Path]:
-    given = os.environ.get("TILEWRIGHT_SHARED")
-    folders = [Path(given)] if given else [p / "shared" for p in Path(__file__).parents]
-    found = [folder / "models" for folder in folders if (folder / "models").is_dir()]
-    return sorted(found[0].glob("*.tflite")) if found else []
-
-
 each_model = pytest.mark.parametrize(
     "path",
-    _models()
-    or [pytest.param(None, marks=pytest.mark.skip(reason="no folder of models beside the code"))],
+    sorted((REFERENCE_DATA / "models").glob("*.tflite"))
+    or [pytest.param(None, marks=pytest.mark.skip(reason=ABSENT))],
     ids=lambda path: path.stem if path else "none",
 )
 

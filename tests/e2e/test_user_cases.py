@@ -4,12 +4,12 @@ The files of the user whose questions this project grew from lie outside the rep
 `shared/cases`; those in `tests/machine_files` are our own, with the same kinds of fault and more.
 """
 
-import os
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from tests.applied_fixes import Fix, apply_fixes, printed_fixes
+from tests.reference_data import REFERENCE_DATA
 
 from tilewright.errors import InputError, Problem
 from tilewright.machine.load import check_machine, load_machine, reading_of
@@ -18,9 +18,7 @@ Golden = Callable[[str, str], None]
 
 REPOSITORY = Path(__file__).parents[2]
 OWN_FILES = REPOSITORY / "tests" / "machine_files"
-SHARED_CASES = (
-    Path(os.environ.get("TILEWRIGHT_SHARED", REPOSITORY.parent / "shared")).resolve() / "cases"
-)
+SHARED_CASES = REFERENCE_DATA / "cases"
 
 USER_CASES = (
     "a3_nodram_v1",
