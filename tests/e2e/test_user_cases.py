@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 from tests.applied_fixes import Fix, apply_fixes, printed_fixes
-from tests.reference_data import REFERENCE_DATA
+from tests.reference_data import ABSENT, REFERENCE_DATA
 
 from tilewright.errors import InputError, Problem
 from tilewright.machine.load import check_machine, load_machine, reading_of
@@ -62,9 +62,7 @@ NEED_THOUGHT = (
 )
 REFUSED = ("empty", "not_yaml")
 
-with_shared_cases = pytest.mark.skipif(
-    not SHARED_CASES.is_dir(), reason=f"the user's files are not here: no folder {SHARED_CASES}"
-)
+with_shared_cases = pytest.mark.skipif(not SHARED_CASES.is_dir(), reason=ABSENT)
 
 
 def problems(path: Path) -> list[Problem]:
