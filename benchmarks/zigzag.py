@@ -123,12 +123,11 @@ def run_random(arguments: argparse.Namespace) -> int:
             if not lines:
                 counts["agree"] += 1
                 counts["layers that agree"] += len(theirs["layers"])
-            elif _same_objective(ours, theirs["layers"], case.options["opt"]):
-                counts["agree in the objective alone"] += 1
-            else:
-                counts["DIFFER"] += 1
-                bad += 1
-                print(f"case {case.name} {case.options}: {message}", *lines, sep="\n  ")
+                continue
+            same = _same_objective(ours, theirs["layers"], case.options["opt"])
+            counts["agree in the objective alone" if same else "DIFFER"] += 1
+            bad += not same
+            print(f"case {case.name} {case.options}: {message}", *lines, sep="\n  ")
     for title, counter in (("", counts), ("how ZigZag fails:", failures)):
         print(title)
         for what, number in counter.most_common():

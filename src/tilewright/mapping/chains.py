@@ -154,6 +154,28 @@ class Quarry:
         modes = Modes(weights, np.zeros(len(columns.ports)), spread)
         return completions(self.ground, modes, np.isfinite(spread))
 
+    @cached_property
+    def patient(self) -> tuple[tuple[Bools, ...], ...]:
+        """Per operand and cuts placed: tiles from which on no cut of it can ever have to wait."""
+        lattice, op_cycles = self.relaxation.tables.lattice, self.relaxation.setup.op_cycles
+        result = []
+        for cuts, masks in zip(
+            self.relaxation.tables.cuts, self.relaxation.possible, strict=True
+        ):
+            ahead = [np.zeros((lattice.size, 1))]
+            for cut, mask in zip(reversed(cuts), reversed(masks), strict=True):
+                slow = [
+                    (c.real > np.ceil(op_cycles)) & (c.periods > 1)
+                    for c in cut.crossings
+                    if c.group in self.relaxation.columns.ports
+                ]
+                waits = mask & cut.crowded & np.any([np.zeros_like(mask), *slow], axis=0)
+                here = np.minimum(-waits.astype(np.float64)[:, None], ahead[0])
+                lattice.spread_inwards(here)
+                ahead.insert(0, here)
+            result.append(tuple(rows[:, 0] == 0 for rows in ahead))
+        return tuple(result)
+
     def taken(self, place: tuple[int, int], rows: Partials, tiles: Ints) -> Floats:
         """Bits taken of the contested memories once a cut is placed, (N, memories)."""
         operand, j = place
@@ -267,15 +289,17 @@ def _compared(quarry: Quarry, goal: Goal, number: int, here: Partials) -> Rows:
             fill = np.maximum(fill - relaxation.port_cycles, rise)
         loads = here.accounts @ _load_sums(relaxation)
         operands = [o for o, d in enumerate(relaxation.depths) if stage[o] < d]
-    lattice = relaxation.tables.lattice
+    runs = here.runs.copy()
+    for operand in operands:
+        runs[quarry.patient[operand][stage[operand]][here.tiles], operand] = 0.0
     return Rows(
-        lattice=lattice,
+        lattice=relaxation.tables.lattice,
         tiles=here.tiles,
         costs=np.concatenate(costs, axis=1),
         late=late,
         fill=fill,
         loads=loads,
-        runs=here.runs[:, operands],
+        runs=runs[:, operands],
         still=quarry.still[operands],
     )
 

@@ -22,7 +22,8 @@ class Rows:
     """What is compared, a row per chain: less is better in every column.
 
     `loads` are sums of which the loading time is one; `late` and `fill` belong to ports; `runs` are
-    iterations during which operands stay as they are, `still` the axes of their loops.
+    iterations during which operands stay as they are, 0 where that can do no harm any more, and
+    `still` the axes of their loops.
     """
 
     lattice: Lattice
@@ -94,5 +95,6 @@ def _no_longer_runs(rows: Rows, first: Ints, second: Ints) -> Bools:
     for operand, still in enumerate(rows.still):
         moved = added[~still].any(axis=0)
         run = np.where(moved, 1.0, rows.runs[first, operand] * ratio)
-        result &= run <= rows.runs[second, operand]
+        second_run = rows.runs[second, operand]
+        result &= (second_run == 0) | (run <= second_run)
     return result
