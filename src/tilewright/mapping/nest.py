@@ -52,6 +52,15 @@ class NestOperand:
     bits: int
 
 
+@dataclass(frozen=True, slots=True)
+class _Dependence:
+    """How an operand depends on the loops of its nest."""
+
+    relations: tuple[Relation, ...]
+    relevant: tuple[str, ...]
+    irrelevant: tuple[str, ...]
+
+
 @dataclass(frozen=True)
 class LoopNest:
     """What is mapped. Operands stand in the order of the equation, the result `O` first.
@@ -81,28 +90,36 @@ class LoopNest:
 
     def relations_of(self, operand: NestOperand) -> tuple[Relation, ...]:
         """Relations along the operand's axes; all of the nest's if it has any, as in ZigZag."""
-        targets = [r.target for r in self.relations]
-        return self.relations if any(axis in targets for axis in operand.axes) else ()
+        return self._dependence[operand.letter].relations
 
     def relevant(self, operand: NestOperand) -> tuple[str, ...]:
         """Loops that walk through the operand alone on their axis, in the order of its axes."""
-        related = self._related if self.relations_of(operand) else ()
-        return tuple(
-            axis for axis in operand.axes if axis not in related and self.sizes.get(axis, 1) != 1
-        )
+        return self._dependence[operand.letter].relevant
 
     def irrelevant(self, operand: NestOperand) -> tuple[str, ...]:
         """Loops under which the operand stays the same."""
-        related = self._related if self.relations_of(operand) else ()
-        return tuple(
-            d for d, size in self.dims if d not in operand.axes and d not in related and size != 1
-        )
+        return self._dependence[operand.letter].irrelevant
 
     @cached_property
-    def _related(self) -> frozenset[str]:
-        return frozenset(
-            name for r in self.relations for name in (r.target, r.terms[0][0], r.terms[1][0])
-        )
+    def _dependence(self) -> dict[str, _Dependence]:
+        targets = {r.target for r in self.relations}
+        every = {name for r in self.relations for name in (r.target, *(d for d, _ in r.terms))}
+        result = {}
+        for operand in self.operands:
+            windowed = not targets.isdisjoint(operand.axes)
+            related = every if windowed else set()
+            result[operand.letter] = _Dependence(
+                relations=self.relations if windowed else (),
+                relevant=tuple(
+                    a for a in operand.axes if a not in related and self.sizes.get(a, 1) != 1
+                ),
+                irrelevant=tuple(
+                    d
+                    for d, size in self.dims
+                    if d not in operand.axes and d not in related and size != 1
+                ),
+            )
+        return result
 
 
 def with_partial_sums(nest: LoopNest, bits: int) -> LoopNest:
