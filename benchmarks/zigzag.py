@@ -13,6 +13,7 @@ import sys
 import time
 from collections import Counter
 from pathlib import Path
+from statistics import median
 from tempfile import TemporaryDirectory
 from typing import Any
 
@@ -72,7 +73,7 @@ def run_network(arguments: argparse.Namespace) -> int:
     command += ["--lpf-limit", str(arguments.lpf_limit), "--model", "zigzag-3.9", "--json"]
     runs = [run_process(command) for _ in range(3)]
     ours = json.loads(runs[0].output)
-    our_cpu_s = min(run.cpu_s for run in runs)
+    our_cpu_s = median(run.cpu_s for run in runs)
     lines = compare_layers([_layer_of_json(op) for op in ours["ops"]], theirs["layers"])
     mappings, search_cpu_s = searched(arguments)
     print(f"{Path(arguments.network).name} on {Path(arguments.machine).name}: ", end="")
@@ -88,7 +89,11 @@ def run_network(arguments: argparse.Namespace) -> int:
 
 
 def searched(arguments: argparse.Namespace) -> tuple[int, float]:
-    """Mappings that Tilewright costs, and the CPU seconds of nothing but that."""
+    """Mappings that Tilewright costs, equal nests once, and the CPU seconds of nothing but that.
+
+    Measured on the first call, before anything is cached. ZigZag's figure includes reading and
+    writing its files, which is less than a hundredth of it.
+    """
     network = load_network(arguments.network)
     machine = load_machine(arguments.our_machine or arguments.machine)
     constraints, _ = read_mapping_file(arguments.mapping)
@@ -96,12 +101,9 @@ def searched(arguments: argparse.Namespace) -> tuple[int, float]:
         objective=arguments.objective.lower(), lpf_limit=arguments.lpf_limit, round_off=True
     )
     how = MapOptions(options=options, model="zigzag-3.9", constraints=constraints)
-    seconds = []
-    for _ in range(3):
-        start = time.process_time()
-        result = map_network(network, machine, how)
-        seconds.append(time.process_time() - start)
-    return result.candidates, min(seconds)
+    start = time.process_time()
+    result = map_network(network, machine, how)
+    return result.candidates, time.process_time() - start
 
 
 def run_random(arguments: argparse.Namespace) -> int:
@@ -124,9 +126,8 @@ def run_random(arguments: argparse.Namespace) -> int:
                 counts["agree"] += 1
                 counts["layers that agree"] += len(theirs["layers"])
                 continue
-            same = _same_objective(ours, theirs["layers"], case.options["opt"])
-            counts["agree in the objective alone" if same else "DIFFER"] += 1
-            bad += not same
+            counts["DIFFER"] += 1
+            bad += 1
             print(f"case {case.name} {case.options}: {message}", *lines, sep="\n  ")
     for title, counter in (("", counts), ("how ZigZag fails:", failures)):
         print(title)
@@ -145,21 +146,6 @@ def our_layers(case: Case) -> tuple[list[Layer], str]:
         except TilewrightError as error:
             return [], str(error)
     return [_layer_of_cost(cost) for cost, _ in answer[-1][0][1]], ""
-
-
-def _same_objective(ours: list[Layer], theirs: list[Layer], opt: str) -> bool:
-    """Whether ZigZag met another of several equally good mappings first."""
-
-    def value(layer: Layer) -> float:
-        return {
-            "latency": layer["latency"],
-            "energy": layer["energy"],
-            "EDP": layer["latency"] * layer["energy"],
-        }[opt]
-
-    pairs = list(zip(ours, theirs, strict=False))
-    same = all(abs(value(a) - value(b)) <= ENERGY_TOLERANCE * value(b) for a, b in pairs)
-    return same and len(ours) == len(theirs)
 
 
 def _layer_of_cost(cost: Any) -> Layer:

@@ -25,6 +25,8 @@ class Modes:
     constants: Floats
     ends: Floats
     """What the cuts at the whole nest add, (stages, modes); infinite where a chain cannot end."""
+    families: int = 1
+    """Equal shares of the modes, one after the other, that differ in the loads they count."""
 
     def mixed(self, shares: Floats) -> "Modes":
         """Mixtures of the modes; `shares` is (modes, mixtures), each column adding up to 1."""
@@ -183,7 +185,8 @@ def time_modes(ground: Ground) -> Modes:
                     for shade, end in zip(shades, may_end, strict=True)
                 ]
             )
-    return Modes(np.array(weights).T, np.array(constants), np.array(ends).T)
+    families = len(_paths(relaxation))
+    return Modes(np.array(weights).T, np.array(constants), np.array(ends).T, families)
 
 
 def _paths(relaxation: Relaxation) -> list[tuple[int, ...]]:

@@ -234,11 +234,11 @@ def hunt(quarry: Quarry, judge: Judge, asked: Hunt) -> Catch:
         # Values equal to the best stay in play: the model may treat one of them better.
         below = min(below, *(v * (1 + 1e-12) for v, _ in trails)) if trails else below
         for operand, following in ground.steps(stage):
-            allowed = asked.budget - rows
-            grown, within = _extended(quarry, judge, (operand, following), here, (below, allowed))
+            rest = replace(asked, below=below, budget=asked.budget - rows)
+            grown = _extended(quarry, judge, (operand, following), here, rest)
             waiting_rows[following] += grown
             rows += sum(len(part.tiles) for part in grown)
-            if not within:
+            if rows > asked.budget:
                 least = min((v for v, _ in trails), default=np.inf)
                 return Catch(False, least, _best_trails(trails), rows)
     return Catch(
@@ -350,38 +350,34 @@ def _ended(
 
 
 def _extended(
-    quarry: Quarry,
-    judge: Judge,
-    step: tuple[int, int],
-    here: Partials,
-    limits: tuple[float, int],
-) -> tuple[list[Partials], bool]:
-    """All rows with the next cut of an operand placed; False if there are more than allowed."""
+    quarry: Quarry, judge: Judge, step: tuple[int, int], here: Partials, asked: Hunt
+) -> list[Partials]:
+    """All rows with the next cut of an operand placed; few more than the budget if too many."""
     operand, following = step
-    below, allowed = limits
-    stage = quarry.ground.stages[following]
-    j = stage[operand] - 1
-    step_costs = judge.found.steps[operand][j]
-    tiles = np.flatnonzero(np.isfinite(step_costs).all(axis=1))
-    ahead = step_costs[tiles] + judge.found.reach[following][tiles]
-    tiles, ahead = tiles[(found := np.isfinite(ahead).any(axis=1))], ahead[found]
+    j = quarry.ground.stages[following][operand] - 1
+    ahead = judge.found.steps[operand][j] + judge.found.reach[following]
+    tiles = np.flatnonzero(np.isfinite(ahead).any(axis=1))
+    ahead = ahead[tiles]
     if not tiles.size or not here.tiles.size:
-        return [], True
+        return []
     bounds = here.accounts @ judge.found.weights + judge.found.constants
     lattice = quarry.relaxation.tables.lattice
     grown: list[Partials] = []
+    count = 0
     block = max(1, _CELLS // (tiles.size * ahead.shape[1]))
     for begin in range(0, len(here.tiles), block):
         rows = np.arange(begin, min(begin + block, len(here.tiles)))
-        around = lattice.around_each(here.tiles[rows], tiles)
-        inner, outer = np.nonzero(around)
-        good = judge.least(bounds[rows[inner]] + ahead[outer]) < below
+        inner, outer = np.nonzero(lattice.around_each(here.tiles[rows], tiles))
+        least = judge.least(bounds[rows[inner]] + ahead[outer])
+        good = np.flatnonzero(least < asked.below)
+        if asked.width is not None and good.size > asked.width:
+            good = good[np.sort(np.argsort(least[good], kind="stable")[: asked.width])]
         part = _placed(quarry, (operand, j), here.pick(rows[inner[good]]), tiles[outer[good]])
         grown.append(part)
-        allowed -= len(part.tiles)
-        if allowed < 0:
-            return grown, False
-    return grown, True
+        count += len(part.tiles)
+        if count > asked.budget:
+            break
+    return grown
 
 
 def _placed(

@@ -19,10 +19,6 @@ from tilewright.mapping.mixtures import Mixtures, groups_of, may_end, mixtures
 _FAR = 1e150
 """Stands for what cannot be reached; its square is still finite."""
 
-_PURE = 2
-"""Modes that judge by themselves beside each mixture: those with the largest shares."""
-
-
 @dataclass(frozen=True, slots=True)
 class Goal:
     """What is minimised: time, energy or their product; of the first two the other may be limited.
@@ -146,19 +142,21 @@ def _blends(times: Modes, energy: Modes, slope: float) -> Modes:
         slope * times.weights + energy.weights,
         slope * times.constants + energy.constants,
         slope * times.ends + energy.ends,
+        times.families,
     )
 
 
 def _parts(modes: Modes, tuned: Mixtures) -> list[Modes]:
-    """Per group its mixture and the modes with the largest shares of it."""
+    """Per group its mixture, the modes of its most important family, and two important others."""
     parts = []
+    each = modes.constants.size // modes.families
     for group in range(tuned.groups.size):
         shares = tuned.shares[:, group]
-        pure = np.zeros((shares.size, _PURE))
-        for column, mode in enumerate(np.argsort(-shares, kind="stable")[:_PURE]):
-            pure[mode, column] = 1.0
-        pure[0, min(shares.size, _PURE) :] = 1.0
-        parts.append(modes.mixed(np.column_stack([shares, pure])))
+        family = int(np.argmax(shares.reshape(modes.families, each).sum(axis=1)))
+        mine = list(range(family * each, (family + 1) * each))
+        others = [m for m in np.argsort(-shares, kind="stable") if m not in mine]
+        chosen = np.eye(shares.size)[:, [*mine, *others[:2]]]
+        parts.append(modes.mixed(np.column_stack([shares, chosen])))
     return parts
 
 

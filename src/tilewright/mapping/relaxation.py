@@ -366,33 +366,35 @@ def _ports(
     busy = ceil(tables.compute_cycles)
     for port, group in enumerate(tables.groups):
         fill = steady = once = late = 0.0
-        for crossing, window, mask in _uses(tables, possible, port):
+        for crossing, window, mask, loads in _uses(tables, possible, port):
             again = np.maximum(crossing.periods - 1, 0.0)
             over = (crossing.real - np.ceil(tables.setup.op_cycles * window)) * again
             late += float(np.max(over[mask], initial=0.0))
             fill += float(np.max((crossing.real * again)[mask], initial=0.0))
             steady += float(np.max(crossing.steady[mask], initial=0.0))
-            once += float(crossing.real[-1])
+            once += float(crossing.real[-1]) * loads
         if late > 0 or (fill > limit and len(group.rows) > 1):
             ports.append(port)
-        if (1 - steady / group.bits_per_cycle) * busy < once:
+        if max(0.0, 1 - steady / group.bits_per_cycle) * busy < once:
             hiding.append(port)
     return tuple(ports), tuple(hiding)
 
 
 def _uses(
     tables: CutTables, possible: Sequence[Sequence[Bools]], port: int
-) -> Iterator[tuple[Crossing, Floats, Bools]]:
-    """Links of a port with the shortest windows that an order can force upon them."""
+) -> Iterator[tuple[Crossing, Floats, Bools, bool]]:
+    """Links of a port, the shortest windows that an order can force upon them, the tiles of their
+    cuts, and whether they may load something once."""
     for crossing in tables.at_array:
         if crossing.group == port:
-            yield crossing, crossing.period, np.ones(1, dtype=np.bool_)
+            yield crossing, crossing.period, np.ones(1, dtype=np.bool_), False
     for cuts, masks in zip(tables.cuts, possible, strict=True):
         for cut, mask in zip(cuts, masks, strict=True):
+            loading = _loading_links(cut) if mask[-1] else []
             for crossing in cut.crossings:
                 if crossing.group == port:
                     window = np.where(cut.crowded, 1.0, crossing.period)
-                    yield crossing, window, mask
+                    yield crossing, window, mask, crossing in loading
 
 
 def _possible(tables: CutTables, room: Room) -> tuple[tuple[Bools, ...], ...] | None:

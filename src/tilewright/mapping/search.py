@@ -1,12 +1,12 @@
 """Finding the best mapping of a nest on a core: spatial candidates times temporal ones."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
 
-from tilewright.mapping.attach import Unrolling, attach
+from tilewright.mapping.attach import attach
 from tilewright.mapping.batch import Orders, chunks, orders_of
 from tilewright.mapping.constraints import Constraint
 from tilewright.mapping.evaluate import Batch, Cost, Loops, Setup, cost_of, evaluate, loops_of
@@ -71,35 +71,33 @@ def best_column(batch: Batch, objective: Objective) -> int | None:
     return int(ties[np.argmin(second[ties])])
 
 
+def loma_candidates(
+    nest: LoopNest, hierarchy: Hierarchy, constraint: Constraint | None, options: SearchOptions
+) -> Iterator[tuple[Setup, Orders]]:
+    """Every unrolling with all orders of at most `lpf_limit` loop factors."""
+    choices = UnrollOptions(mixed=options.mixed_unrolling, limit=options.unrollings)
+    for unrolling in unrollings(nest, hierarchy, constraint, choices):
+        spatial = attach(nest, hierarchy, unrolling, round_off=options.round_off)
+        setup = Setup(nest, hierarchy, spatial)
+        yield setup, _loma_orders(setup, constraint, options.lpf_limit)
+
+
 def loma(
     nest: LoopNest, hierarchy: Hierarchy, constraint: Constraint | None, options: SearchOptions
 ) -> Mapped | None:
     """The best of all orders of at most `lpf_limit` loop factors; None if nothing fits."""
-    choices = UnrollOptions(mixed=options.mixed_unrolling, limit=options.unrollings)
     best: Mapped | None = None
     tried = 0
-    for unrolling in unrollings(nest, hierarchy, constraint, choices):
-        found = loma_unrolled(nest, hierarchy, unrolling, constraint, options)
-        tried += found[1]
-        if found[0] is None:
-            continue
-        if best is None or _rank(found[0], options) < _rank(best, options):
-            best = found[0]
+    for setup, orders in loma_candidates(nest, hierarchy, constraint, options):
+        found = best_of(setup, orders, options)
+        tried += orders.count
+        if found is not None and (best is None or _rank(found, options) < _rank(best, options)):
+            best = found
     return None if best is None else replace(best, candidates=tried)
 
 
-def loma_unrolled(
-    nest: LoopNest,
-    hierarchy: Hierarchy,
-    unrolling: Unrolling,
-    constraint: Constraint | None,
-    options: SearchOptions,
-) -> tuple[Mapped | None, int]:
-    """LOMA for one unrolling: the best mapping or None, and the number of orders tried."""
-    setup = Setup(nest, hierarchy, attach(nest, hierarchy, unrolling, round_off=options.round_off))
-    orders = _loma_orders(setup, constraint, options.lpf_limit)
-    if orders.count == 0:
-        return None, 0
+def best_of(setup: Setup, orders: Orders, options: SearchOptions) -> Mapped | None:
+    """The best of some orders, allocated greedily; None if none fits."""
     best: Mapped | None = None
     for part in chunks(orders):
         batch = evaluate(setup, part, even=options.even)
@@ -114,7 +112,7 @@ def loma_unrolled(
                 cost=cost_of(batch, column),
                 candidates=orders.count,
             )
-    return best, orders.count
+    return best
 
 
 def _loma_orders(setup: Setup, constraint: Constraint | None, limit: int | None) -> Orders:

@@ -1,0 +1,72 @@
+"""Small changes that make a mapping better: a loop moved, or the end of a level."""
+
+from collections.abc import Callable, Iterator
+
+import numpy as np
+
+from tilewright.mapping.evaluate import Batch, Loops, Setup, loops_of
+from tilewright.mapping.orders import Loop
+from tilewright.mapping.realise import Layouts, evaluate_layouts
+from tilewright.mapping.batch import orders_of
+
+Ends = tuple[tuple[str, tuple[int, ...]], ...]
+
+
+def polish(
+    setup: Setup,
+    loops: Loops,
+    value: Callable[[Batch], tuple[int, tuple[float, float]] | None],
+    budget: int,
+) -> tuple[Loops, int]:
+    """Change a mapping as long as that makes it better; also says how many mappings were costed.
+
+    `value` picks the best column of a batch and says what it is worth, less being better.
+    """
+    best: tuple[float, float] = (np.inf, np.inf)
+    spent = 0
+    while True:
+        near = list(_neighbours(loops))
+        if spent + len(near) > budget:
+            return loops, spent
+        spent += len(near)
+        batch = _costed(setup, near)
+        found = value(batch)
+        if found is None or found[1] >= best:
+            return loops, spent
+        column, best = found
+        loops = loops_of(batch, column)
+
+
+def _costed(setup: Setup, mappings: list[Loops]) -> Batch:
+    orders = orders_of([mapping.order for mapping in mappings])
+    ends = {
+        letter: np.array([dict(m.ends)[letter] for m in mappings], dtype=np.int64).T
+        for letter, _ in mappings[0].ends
+    }
+    return evaluate_layouts(setup, Layouts(orders, ends))
+
+
+def _neighbours(loops: Loops) -> Iterator[Loops]:
+    """The mapping itself, then all that differ by one moved loop or one moved end."""
+    yield loops
+    length = len(loops.order)
+    for start in range(length):
+        for end in range(length):
+            order = _moved(loops.order, start, end)
+            if order != loops.order:
+                yield Loops(order, loops.ends)
+    for number, (letter, ends) in enumerate(loops.ends):
+        for level in range(len(ends) - 1):
+            low = ends[level - 1] if level else 0
+            for place in range(low, ends[level + 1] + 1):
+                if place != ends[level]:
+                    changed = (letter, (*ends[:level], place, *ends[level + 1 :]))
+                    yield Loops(
+                        loops.order, (*loops.ends[:number], changed, *loops.ends[number + 1 :])
+                    )
+
+
+def _moved(order: tuple[Loop, ...], start: int, end: int) -> tuple[Loop, ...]:
+    rest = [*order[:start], *order[start + 1 :]]
+    rest.insert(end, order[start])
+    return tuple(rest)
