@@ -221,6 +221,21 @@ def test_an_onnx_model_may_be_given_as_a_file_or_as_a_value(tmp_path: Path) -> N
     assert name == "product"
 
 
+def test_salsa_is_a_search_of_our_own_that_gives_the_same_answer_twice(tmp_path: Path) -> None:
+    first, second = (
+        get_hardware_performance_zigzag(
+            BLOCK,
+            BUNTING,
+            GIVEN,
+            temporal_mapping_search_engine="salsa",
+            dump_folder=str(tmp_path),
+        )
+        for _ in range(2)
+    )
+    assert first[:2] == second[:2]
+    assert list(layers(first[-1])) == ["stem", "shortcut", "sum", "pool", "classes"]
+
+
 def test_in_memory_runs_return_clock_and_area(tmp_path: Path) -> None:
     result = get_hardware_performance_zigzag_imc(
         BLOCK, HERON, HINTED, lpf_limit=3, dump_folder=str(tmp_path)

@@ -1,6 +1,6 @@
 """What a search for chains minimises, and what a partial chain can become at best."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
@@ -36,6 +36,11 @@ class Goal:
         return self.kind != "energy" or self.limit < np.inf
 
     @property
+    def tunes_time(self) -> bool:
+        """Whether bounds on time help; limited energy decides more sharply than they do."""
+        return self.counts_time and not (self.kind == "time" and self.limit < np.inf)
+
+    @property
     def counts_energy(self) -> bool:
         """Whether energy matters at all."""
         return self.kind != "time" or self.limit < np.inf
@@ -51,46 +56,37 @@ class Goal:
                 return time * energy
 
     def least(self, time: Floats, energy: Floats, blend: Floats) -> Floats:
-        """The least value if time, energy and energy + slope x time are at least these."""
-        match self.kind:
-            case "time":
-                return self.value(np.maximum(time, (blend - self.limit) / self.slope), energy)
-            case "energy":
-                return self.value(time, np.maximum(energy, blend - self.slope * self.limit))
-            case "product":
-                # Along the line the product is least at one of its ends.
-                steep = time * np.maximum(energy, blend - self.slope * time)
-                flat = energy * np.maximum(time, (blend - energy) / self.slope)
-                return np.minimum(steep, flat)
+        """The least product if time, energy and energy + slope x time are at least these."""
+        # Along the line the product is least at one of its ends.
+        steep = time * np.maximum(energy, blend - self.slope * time)
+        flat = energy * np.maximum(time, (blend - energy) / self.slope)
+        return np.minimum(steep, flat)
 
 
 @dataclass(frozen=True, eq=False)
 class Judge:
-    """Bounds on what a partial chain can become.
-
-    Columns are (groups, energy | times | blends), the parts as the goal needs them.
-    """
+    """Bounds on what a partial chain can become; columns are (groups, modes)."""
 
     goal: Goal
     found: Completions
     groups: int
-    trails: tuple[Ints, ...]
+    columns: tuple[int, ...]
+    """Columns of energy, time and blends in each group."""
+    trails: tuple[Ints, ...] = ()
     """Chains met while the bounds were tuned."""
 
     def least(self, values: Floats) -> Floats:
         """The least value behind rows of bounds, (N, columns)."""
-        each = values.shape[1] // self.groups
-        table = np.minimum(values.reshape(len(values), self.groups, each), _FAR)
-        if not self.goal.counts_energy:
-            return _reached(table.max(axis=-1)).min(axis=1)
-        energy = table[..., 0]
-        if not self.goal.counts_time:
-            return _reached(energy).min(axis=1)
-        count = (table.shape[-1] - 1) // 2
-        time = table[..., 1 : 1 + count].max(axis=-1)
-        blend = table[..., 1 + count :].max(axis=-1)
-        value = np.where(energy < _FAR, self.goal.least(time, energy, blend), np.inf)
-        least: Floats = value.min(axis=1)
+        table = np.minimum(values.reshape(len(values), self.groups, sum(self.columns)), _FAR)
+        energies, times = self.columns[0], sum(self.columns[1:2])
+        reached = table[..., 0] < _FAR
+        energy = table[..., :energies].max(axis=-1, initial=0.0)
+        time = table[..., energies : energies + times].max(axis=-1, initial=0.0)
+        if len(self.columns) > 2:
+            value = self.goal.least(time, energy, table[..., energies + times :].max(axis=-1))
+        else:
+            value = self.goal.value(time, energy)
+        least: Floats = np.where(reached, value, np.inf).min(axis=1)
         return least
 
     @property
@@ -99,45 +95,60 @@ class Judge:
         return float(self.least(self.found.roots[None])[0])
 
 
-def _reached(values: Floats) -> Floats:
-    return np.where(values < _FAR, values, np.inf)
+@dataclass(frozen=True, eq=False)
+class Tuning:
+    """The modes of time and their mixtures."""
+
+    modes: Modes
+    mixtures: Mixtures
 
 
-def judge_of(ground: Ground, goal: Goal, below: float) -> Judge | None:
-    """A judge tuned to prove that nothing is below a value; None if that is certain already."""
-    energy = energy_mode(ground)
-    if not goal.counts_time:
-        everywhere = np.ones(energy.ends.shape, dtype=np.bool_)
-        judge = Judge(goal, completions(ground, energy, everywhere), 1, ())
-        return judge if judge.bound < below else None
+def tuned_for_time(ground: Ground, enough: float) -> Tuning:
+    """Bounds on time that try to show that it is at least `enough`."""
     modes = time_modes(ground)
-    times = mixtures(ground, modes, below if goal.kind == "time" else goal.limit)
-    if not goal.counts_energy:
-        groups = np.flatnonzero(times.bounds < below)
-        parts = _parts(modes, times)
-        return _judge(ground, goal, parts, groups, times.trails)
-    blends = _blends(modes, energy, goal.slope)
-    mixed = mixtures(ground, blends, np.inf)
-    parts = [energy] * groups_of(ground).size
-    parts = [
-        _side_by_side([e, t, b])
-        for e, t, b in zip(parts, _parts(modes, times), _parts(blends, mixed), strict=True)
-    ]
-    trails = (*times.trails, *mixed.trails)
-    every = np.arange(len(parts))
-    judge = _judge(ground, goal, parts, every, trails)
-    if judge is None:
+    return Tuning(modes, mixtures(ground, modes, enough))
+
+
+def judge_of(ground: Ground, goal: Goal, tuning: Tuning | None, below: float) -> Judge | None:
+    """A judge for a goal; None if it is certain already that nothing is below a value.
+
+    `tuning` is for goals in which time decides or is limited.
+    """
+    energy = energy_mode(ground)
+    if tuning is None:
+        everywhere = np.ones(energy.ends.shape, dtype=np.bool_)
+        found = completions(ground, energy, everywhere)
+        judge = Judge(goal, found, 1, (1,))
+        if judge.bound >= below:
+            return None
+        return replace(judge, trails=(found.trace(0)[0],) if found.roots[0] < np.inf else ())
+    groups, times = tuning.mixtures.groups, tuning.mixtures.bounds
+    spread = energy.mixed(np.ones((1, groups.size)))
+    energies = completions(ground, spread, may_end(ground, groups)).roots
+    kinds = [[energy] * groups.size, _parts(tuning.modes, tuning.mixtures)]
+    trails = tuning.mixtures.trails
+    if goal.kind == "product":
+        modes = _blended(tuning.modes, energy, goal.slope)
+        mixed = mixtures(ground, modes, np.inf)
+        kinds.append(_parts(modes, mixed))
+        trails = (*trails, *mixed.trails)
+        far = (np.minimum(bounds, _FAR) for bounds in (times, energies, mixed.bounds))
+        values = goal.least(*far)
+    else:
+        values = goal.value(np.minimum(times, _FAR), np.minimum(energies, _FAR))
+    chosen = np.flatnonzero((values < below) & (energies < np.inf))
+    if not chosen.size:
         return None
-    table = judge.found.roots.reshape(every.size, -1)
-    values = np.array([_alone(judge, row) for row in table])
-    return _judge(ground, goal, parts, np.flatnonzero(values < below), trails)
+    if not goal.counts_energy:
+        kinds[0] = []
+    columns = [kind[0].constants.size if kind else 0 for kind in kinds]
+    modes = _side_by_side([kind[group] for group in chosen for kind in kinds if kind])
+    ending = np.repeat(may_end(ground, groups[chosen]), sum(columns), axis=1)
+    found = completions(ground, modes, ending)
+    return Judge(goal, found, chosen.size, tuple(columns), trails)
 
 
-def _alone(judge: Judge, row: Floats) -> float:
-    return float(Judge(judge.goal, judge.found, 1, ()).least(row[None])[0])
-
-
-def _blends(times: Modes, energy: Modes, slope: float) -> Modes:
+def _blended(times: Modes, energy: Modes, slope: float) -> Modes:
     return Modes(
         slope * times.weights + energy.weights,
         slope * times.constants + energy.constants,
@@ -166,14 +177,3 @@ def _side_by_side(parts: list[Modes]) -> Modes:
         np.concatenate([part.constants for part in parts]),
         np.concatenate([part.ends for part in parts], axis=1),
     )
-
-
-def _judge(
-    ground: Ground, goal: Goal, parts: list[Modes], groups: Ints, trails: tuple[Ints, ...]
-) -> Judge | None:
-    if not groups.size:
-        return None
-    modes = _side_by_side([parts[g] for g in groups])
-    each = modes.constants.size // groups.size
-    ending = np.repeat(may_end(ground, groups_of(ground)[groups]), each, axis=1)
-    return Judge(goal, completions(ground, modes, ending), groups.size, trails)
