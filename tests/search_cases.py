@@ -222,7 +222,9 @@ def optimum(setup: Setup) -> Optimum:
         }
         allocation = Allocation(ends, np.ones(len(part), dtype=np.bool_))
         batch = evaluate_allocated(setup, orders_of([order for order, _ in part]), allocation)
-        product_ = np.where(batch.fits, batch.cycles * np.where(batch.fits, batch.energy_pj, 1), np.inf)
+        product_ = np.where(
+            batch.fits, batch.cycles * np.where(batch.fits, batch.energy_pj, 1), np.inf
+        )
         best = Optimum(
             min(best.cycles, float(batch.cycles.min())),
             min(best.energy_pj, float(batch.energy_pj.min())),

@@ -53,6 +53,9 @@ _OBJECTIVES: Final[Mapping[str, Objective]] = {
 _NOT_IN_MEMORY = ("Pooling", "Add")
 """Types of layer that an array which computes in memory leaves out."""
 
+_SALSA_CANDIDATES = 10_000
+"""Mappings that `salsa` costs for a layer, ten times what ZigZag's does; `loma` costs all."""
+
 _DUMP_FOLDER = f"outputs/{datetime.now()}"
 
 
@@ -99,6 +102,7 @@ def get_hardware_performance_zigzag(  # noqa: PLR0913  # the parameters of zigza
         even=_one_of(temporal_mapping_type, ("uneven", "even"), "mapping type") == "even",
         mixed_unrolling=mixed,
         unrollings=_positive(nb_spatial_mappings_generated, "nb_spatial_mappings_generated"),
+        budget=_SALSA_CANDIDATES,
         round_off=True,
     )
     search = search_named("anneal" if engine == "salsa" else "loma")

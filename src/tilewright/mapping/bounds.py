@@ -106,7 +106,10 @@ class Completions:
             stage = self.ground.stages[number]
             options = []
             for operand, following in self.ground.steps(stage):
-                costs = self.steps[operand][stage[operand]][:, column] + self.reach[following, :, column]
+                costs = (
+                    self.steps[operand][stage[operand]][:, column]
+                    + self.reach[following, :, column]
+                )
                 best = int(np.argmin(np.where(around, costs, np.inf)))
                 options.append((costs[best], operand, following, best))
             _, operand, number, tile = min(options)
@@ -285,4 +288,3 @@ def _first_bits(relaxation: Relaxation, stage: Stage) -> list[float]:
                 found = float(np.min(bits, initial=cut.first_bits[-1]))
         result.append(found)
     return result
-

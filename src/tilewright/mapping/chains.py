@@ -159,9 +159,7 @@ class Quarry:
         """Per operand and cuts placed: tiles from which on no cut of it can ever have to wait."""
         lattice, op_cycles = self.relaxation.tables.lattice, self.relaxation.setup.op_cycles
         result = []
-        for cuts, masks in zip(
-            self.relaxation.tables.cuts, self.relaxation.possible, strict=True
-        ):
+        for cuts, masks in zip(self.relaxation.tables.cuts, self.relaxation.possible, strict=True):
             ahead = [np.zeros((lattice.size, 1))]
             for cut, mask in zip(reversed(cuts), reversed(masks), strict=True):
                 slow = [
@@ -241,18 +239,14 @@ def hunt(quarry: Quarry, judge: Judge, asked: Hunt) -> Catch:
             if rows > asked.budget:
                 least = min((v for v, _ in trails), default=np.inf)
                 return Catch(False, least, _best_trails(trails), rows)
-    return Catch(
-        complete, min((v for v, _ in trails), default=np.inf), _best_trails(trails), rows
-    )
+    return Catch(complete, min((v for v, _ in trails), default=np.inf), _best_trails(trails), rows)
 
 
 def _best_trails(trails: list[tuple[float, Ints]]) -> tuple[tuple[float, Ints], ...]:
     return tuple(sorted(trails, key=lambda entry: (entry[0], tuple(entry[1]))))[:64]
 
 
-def _survivors(
-    quarry: Quarry, judge: Judge, number: int, here: Partials, asked: Hunt
-) -> Partials:
+def _survivors(quarry: Quarry, judge: Judge, number: int, here: Partials, asked: Hunt) -> Partials:
     """Rows that may lead below the value asked for and that no other row makes superfluous."""
     bounds = here.accounts @ judge.found.weights + judge.found.constants
     least = judge.least(bounds + judge.found.reach[number][here.tiles])
@@ -323,9 +317,7 @@ def _load_sums(relaxation: Relaxation) -> Floats:
     return weights
 
 
-def _ended(
-    quarry: Quarry, judge: Judge, number: int, here: Partials
-) -> list[tuple[float, Ints]]:
+def _ended(quarry: Quarry, judge: Judge, number: int, here: Partials) -> list[tuple[float, Ints]]:
     """Chains that end here, all cuts that are left at the whole nest, with their values."""
     relaxation, stage = quarry.relaxation, quarry.ground.stages[number]
     if not here.tiles.size or not np.isfinite(judge.found.ends[number]).any():
@@ -344,7 +336,9 @@ def _ended(
     time = np.zeros_like(energy)
     if judge.goal.counts_time:
         time = time_bound(relaxation, stage, rows.accounts)
-    value = np.where((rows.used <= quarry.sizes).all(axis=1), judge.goal.value(time, energy), np.inf)
+    value = np.where(
+        (rows.used <= quarry.sizes).all(axis=1), judge.goal.value(time, energy), np.inf
+    )
     best = np.argsort(value, kind="stable")[:64]
     return [(float(value[i]), rows.trails[i]) for i in best if np.isfinite(value[i])]
 
@@ -380,9 +374,7 @@ def _extended(
     return grown
 
 
-def _placed(
-    quarry: Quarry, place: tuple[int, int], rows: Partials, tiles: Ints
-) -> Partials:
+def _placed(quarry: Quarry, place: tuple[int, int], rows: Partials, tiles: Ints) -> Partials:
     """Rows with a cut placed; those that overfill a memory are left out."""
     relaxation = quarry.relaxation
     operand, j = place

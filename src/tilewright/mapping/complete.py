@@ -225,9 +225,7 @@ def _realised(
     column = best_column(batch, options.objective)
     found = None
     if column is not None:
-        value = rank(
-            options.objective, float(batch.cycles[column]), float(batch.energy_pj[column])
-        )
+        value = rank(options.objective, float(batch.cycles[column]), float(batch.energy_pj[column]))
         found = _Best(value, batch.setup, loops_of(batch, column))
     return state.with_mapping(found, layouts.orders.count)
 

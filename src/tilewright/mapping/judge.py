@@ -19,6 +19,7 @@ from tilewright.mapping.mixtures import Mixtures, groups_of, may_end, mixtures
 _FAR = 1e150
 """Stands for what cannot be reached; its square is still finite."""
 
+
 @dataclass(frozen=True, slots=True)
 class Goal:
     """What is minimised: time, energy or their product; of the first two the other may be limited.

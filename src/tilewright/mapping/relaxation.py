@@ -152,16 +152,12 @@ def relaxation_of(setup: Setup, *, timed: bool) -> Relaxation | None:
         adds.append(
             tuple(_adds(tables, columns, (number, j), kinds[number][j]) for j in range(len(cuts)))
         )
-        loads.append(
-            tuple(_once(cut, number, kinds[number][j]) for j, cut in enumerate(cuts))
-        )
+        loads.append(tuple(_once(cut, number, kinds[number][j]) for j, cut in enumerate(cuts)))
     base = np.zeros((1, columns.count))
     base[0, 0] = tables.fixed_pj
     for crossing in tables.at_array:
         _add_port(base, tables, columns, crossing, crossing.period)
-    return Relaxation(
-        tables, room, columns, base[0], possible, tuple(adds), tuple(loads)
-    )
+    return Relaxation(tables, room, columns, base[0], possible, tuple(adds), tuple(loads))
 
 
 def time_bound(relaxation: Relaxation, stage: Stage, accounts: Floats) -> Floats:
@@ -178,7 +174,10 @@ def time_bound(relaxation: Relaxation, stage: Stage, accounts: Floats) -> Floats
         stall = np.maximum(stall, accounts[:, columns.overrun(port)] + fill)
     busy = ceil(tables.compute_cycles) + stall
     once = relaxation.once(stage)
-    hidden = [None, *(p for p in columns.hiding if any(p == g for o in once for g, _, _ in o.links))]
+    hidden = [
+        None,
+        *(p for p in columns.hiding if any(p == g for o in once for g, _, _ in o.links)),
+    ]
     result = np.zeros(len(accounts))
     for port in hidden:
         loads = accounts.copy()
@@ -247,9 +246,7 @@ def _add_port(
         account[:, columns.begun(port)] += np.where(crossing.steady > 0, crossing.real, 0.0)
 
 
-def _adds(
-    tables: CutTables, columns: Columns, place: tuple[int, int], load: int | None
-) -> Floats:
+def _adds(tables: CutTables, columns: Columns, place: tuple[int, int], load: int | None) -> Floats:
     number, j = place
     cut = tables.cuts[number][j]
     result = np.zeros((tables.lattice.size, columns.count))
