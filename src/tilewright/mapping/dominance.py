@@ -39,47 +39,44 @@ class Rows:
 def undominated(rows: Rows) -> Ints:
     """Rows that no earlier row replaces, in their order; the first ones should be the strongest."""
     kept = np.zeros(0, dtype=np.int64)
-    columns = np.flatnonzero((rows.costs != rows.costs[:1]).any(axis=0))
+    # A longer load is never made up for, so loads are compared like costs first.
+    limits = np.concatenate([rows.loads, rows.costs], axis=1)
+    limits = limits[:, (limits != limits[:1]).any(axis=0)]
     for begin in range(0, rows.tiles.size, _BLOCK):
         block = np.arange(begin, min(begin + _BLOCK, rows.tiles.size))
-        block = block[~_replaced(rows, columns, kept[:_REFERENCES], block).any(axis=0)]
-        inside = _replaced(rows, columns, block, block)
+        for chunk in range(0, min(kept.size, _REFERENCES), _BLOCK):
+            references = kept[chunk : chunk + _BLOCK]
+            block = block[~_replaced(rows, limits, references, block).any(axis=0)]
+        inside = _replaced(rows, limits, block, block)
         earlier = np.arange(block.size)[:, None] < np.arange(block.size)[None]
         block = block[~(inside & earlier).any(axis=0)]
         kept = np.concatenate([kept, block])
     return kept
 
 
-def _replaced(rows: Rows, columns: Ints, first: Ints, second: Ints) -> Bools:
+def _replaced(rows: Rows, limits: Floats, first: Ints, second: Ints) -> Bools:
     """Whether a row of `first` (row) replaces one of `second` (column)."""
     result = rows.lattice.around_each(rows.tiles[first], rows.tiles[second])
-    for column in columns:
-        result &= rows.costs[first, column][:, None] <= rows.costs[second, column][None]
+    for column in range(limits.shape[1]):
+        result &= limits[first, column][:, None] <= limits[second, column][None]
+    if result.any() and rows.late.shape[1]:
+        result &= _no_slower(rows, first, second)
     a, b = np.nonzero(result)
-    if not a.size:
-        return result
-    a_rows, b_rows = first[a], second[b]
-    good = _no_slower(rows, a_rows, b_rows)
-    a, b = a[good], b[good]
-    good = _no_longer_runs(rows, a_rows[good], b_rows[good])
-    result[:] = False
-    result[a[good], b[good]] = True
+    good = _no_longer_runs(rows, first[a], second[b])
+    result[a[~good], b[~good]] = False
     return result
 
 
 def _no_slower(rows: Rows, first: Ints, second: Ints) -> Bools:
-    """Whether the first cannot come out slower than the second, pair by pair."""
-    delay = np.zeros(first.size)
-    for port in range(rows.late.shape[1]):
-        late = rows.late[first, port] - rows.late[second, port]
-        fill = rows.fill[first, port] - rows.fill[second, port]
-        delay = np.maximum(delay, np.maximum(late, 0.0) + np.maximum(fill, 0.0))
-    if rows.loads.shape[1]:
-        load = np.full(first.size, -np.inf)
-        for column in range(rows.loads.shape[1]):
-            load = np.maximum(load, rows.loads[first, column] - rows.loads[second, column])
-        delay = delay + load
-    result: Bools = delay <= 0
+    """Whether a row of `first` cannot come out slower than one of `second`."""
+    saved = np.full((first.size, second.size), np.inf)
+    for loads in rows.loads.T:
+        np.minimum(saved, loads[second][None] - loads[first][:, None], out=saved)
+    result = np.ones(saved.shape, dtype=np.bool_)
+    for late, fill in zip(rows.late.T, rows.fill.T, strict=True):
+        delay = np.maximum(late[first][:, None] - late[second][None], 0.0)
+        delay += np.maximum(fill[first][:, None] - fill[second][None], 0.0)
+        result &= delay <= saved
     return result
 
 
