@@ -25,6 +25,7 @@ BLOCK, BUNTING, GIVEN, HINTED, HERON = (
     str(FILES / f"{name}.yaml") for name in ("block", "bunting", "given", "hinted", "heron")
 )
 EXPECTED = json.loads((FILES / "expected.json").read_text(encoding="utf-8"))
+REGRESSIONS = json.loads((FILES / "regressions.json").read_text(encoding="utf-8"))
 FOUR_WAYS = {"rd_out_to_low", "wr_in_by_low", "rd_out_to_high", "wr_in_by_high"}
 
 
@@ -45,11 +46,9 @@ def case_name(case: dict[str, Any]) -> str:
     return "-".join([*files, *(str(value) for value in case["options"].values())])
 
 
-@pytest.mark.parametrize("case", EXPECTED, ids=case_name)
-def test_every_figure_is_the_one_that_zigzag_made(case: dict[str, Any], tmp_path: Path) -> None:
-    files = [str(REPOSITORY / case[key]) for key in ("workload", "accelerator", "mapping")]
+def assert_zigzags(case: dict[str, Any], files: list[str], folder: Path) -> None:
     *totals, evaluations = get_hardware_performance_zigzag(
-        files[0], files[1], files[2], dump_folder=str(tmp_path), **case["options"]
+        files[0], files[1], files[2], dump_folder=str(folder), **case["options"]
     )
     assert totals == pytest.approx(case["totals"], rel=1e-9)
     costs = layers(evaluations)
@@ -67,6 +66,37 @@ def test_every_figure_is_the_one_that_zigzag_made(case: dict[str, Any], tmp_path
             "latency": cost.latency_total2,
         }
         assert cycles == {key: told[key] for key in cycles}
+
+
+@pytest.mark.parametrize("case", EXPECTED, ids=case_name)
+def test_every_figure_is_the_one_that_zigzag_made(case: dict[str, Any], tmp_path: Path) -> None:
+    keys = ("workload", "accelerator", "mapping")
+    assert_zigzags(case, [str(REPOSITORY / case[key]) for key in keys], tmp_path)
+
+
+@pytest.mark.parametrize("case", REGRESSIONS, ids=lambda case: case["why"])
+def test_what_random_cases_once_showed(case: dict[str, Any], tmp_path: Path) -> None:
+    files = []
+    for key in ("workload", "accelerator", "mapping"):
+        path = tmp_path / f"{key}.yaml"
+        path.write_text(json.dumps(case[key]), encoding="utf-8")
+        files.append(str(path))
+    assert_zigzags(case, files, tmp_path / "results")
+
+
+def test_a_window_of_nothing_but_padding_is_named(tmp_path: Path) -> None:
+    # OY = 2 with stride 3 meets two rows, and both are padding.
+    layer = parse_document(Path(BLOCK).read_text(encoding="utf-8"), BLOCK).data[0]
+    layer |= {
+        "dimension_relations": ["ix=2*ox+1*fx", "iy=3*oy+1*fy"],
+        "loop_sizes": [1, 12, 3, 2, 8, 1, 3],
+        "pr_loop_sizes": None,
+        "padding": [[0, 0], [1, 1]],
+    }
+    with pytest.raises(
+        (InputError, InfeasibleError), match=r"IY = .* no element that is not padding"
+    ):
+        get_hardware_performance_zigzag([layer], BUNTING, GIVEN, dump_folder=str(tmp_path))
 
 
 def test_parameters_are_zigzags() -> None:

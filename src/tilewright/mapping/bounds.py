@@ -1,8 +1,8 @@
 """Lower bounds on how well a partial chain of cuts can be completed, for every tile and stage.
 
-A *mode* is a weighted sum of an account that no complete chain's cost is below. For one weighted sum
-the best completion follows exactly by dynamic programming over stages and tiles, outermost first;
-several modes together, and mixtures of them, bound the true cost closely.
+A *mode* is a weighted sum of an account that no complete chain's cost is below. For one weighted
+sum the best completion follows exactly by dynamic programming over stages and tiles, outermost
+first; several modes together, and mixtures of them, bound the true cost closely.
 """
 
 from collections.abc import Sequence

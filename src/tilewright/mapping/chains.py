@@ -1,7 +1,7 @@
 """Search for the best chain of cuts: partial chains, bounded by their best completions.
 
-All partial chains of a stage are kept at once, as rows of arrays; a row is dropped if it cannot lead
-below a given value, or if another row of the same stage leads at least as far at no more cost.
+All partial chains of a stage are kept at once, as rows of arrays; a row is dropped if it cannot
+lead below a given value, or if another row of the stage leads at least as far at no more cost.
 """
 
 from collections.abc import Sequence

@@ -34,7 +34,7 @@ _CLOSE = 1 + 1e-9
 """What differs by less is equal: sums of floats depend on their order."""
 
 _BEAM = 48
-_STEPS = (0.02, 0.2, 1.0)
+_STEPS = (0.02, 0.1, 0.3, 0.6, 1.0)
 """Parts of the gap between bound and best mapping that are searched one after the other."""
 
 _ENDLESS = 1 << 62

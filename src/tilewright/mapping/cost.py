@@ -11,6 +11,7 @@ from functools import reduce
 
 import numpy as np
 
+from tilewright.machine.model import Port
 from tilewright.mapping.batch import Bools, Floats
 from tilewright.mapping.hierarchy import Hierarchy
 from tilewright.mapping.movement import Link, Movement
@@ -49,6 +50,8 @@ class PortGroup:
     port: str
     bits_per_cycle: int
     rows: tuple[int, ...]
+    letters: tuple[str, ...]
+    """Operands of this level that the port serves in any direction, also where nothing moves."""
 
 
 def costs(
@@ -69,9 +72,9 @@ def costs(
     )[:, None]  # fmt: skip
     bits = moves.whole_amount * moves.whole_bits
     real = np.where(no_port[:, None], 0.0, np.ceil(bits / np.maximum(widths, 1)[:, None]))
-    real = np.where(moves.exists, real, 0.0)
+    real = np.where(moves.whole_exists, real, 0.0)
     allowed = _allowed(nest, hierarchy, moves, op_cycles)
-    groups = port_groups(moves.links, dict(hierarchy.links))
+    groups = port_groups(moves.links, hierarchy)
     port_stalls = _port_stalls(groups, moves, real, allowed, op_cycles)
     stall = np.maximum(port_stalls.max(axis=0), 0.0)
     compute = moves.iterations * op_cycles
@@ -102,24 +105,28 @@ def _accesses(moves: Movement, moving: Bools) -> Floats:
     return result
 
 
-def port_groups(links: Sequence[Link], carriers: Mapping[str, str]) -> list[PortGroup]:
-    """Links by the physical port they use, in the order in which the port lists its uses.
-
-    `carriers` are the machine operands that carry the letters. The order decides between loads of
-    equal length.
+def port_groups(links: Sequence[Link], hierarchy: Hierarchy) -> list[PortGroup]:
+    """Links by the physical port they use: operands in the order of their memory's level, each in
+    the order in which the port lists its uses. The order decides between loads of equal length.
     """
-    rows: dict[tuple[str, str], list[tuple[int, int]]] = {}
-    widths: dict[tuple[str, str], int] = {}
+    carriers = dict(hierarchy.links)
+    rows: dict[tuple[str, str], list[tuple[int, int, int]]] = {}
+    ports: dict[tuple[str, str], tuple[Port, tuple[str, ...]]] = {}
     for row, link in enumerate(links):
         if link.port is None:
             continue
+        _, held = hierarchy.levels[hierarchy.chains[link.letter][link.level]]
         key = (link.memory.name, link.port.name)
         place = link.port.uses.index((carriers[link.letter], link.direction))
-        rows.setdefault(key, []).append((place, row))
-        widths[key] = link.port.bits_per_cycle
+        rows.setdefault(key, []).append((held.index(link.letter), place, row))
+        used = [carrier for carrier, _ in link.port.uses]
+        ports[key] = (link.port, tuple(x for x in held if carriers[x] in used))
     return [
-        PortGroup(memory, port, widths[(memory, port)], tuple(row for _, row in sorted(placed)))
-        for (memory, port), placed in rows.items()
+        PortGroup(
+            memory, name, port.bits_per_cycle, tuple(row[-1] for row in sorted(placed)), letters
+        )
+        for (memory, name), placed in rows.items()
+        for port, letters in [ports[(memory, name)]]
     ]
 
 
@@ -165,7 +172,7 @@ def _port_stalls(
     groups: Sequence[PortGroup], moves: Movement, real: Floats, allowed: Floats, op_cycles: float
 ) -> Floats:
     """Cycles by which the links of each port together overrun what they may take, (ports, N)."""
-    again = np.where(moves.exists, moves.periods - 1, 0.0)
+    again = np.where(moves.whole_exists, moves.periods - 1, 0.0)
     late = (real - allowed) * again
     overrun = np.maximum(late, 0.0)
     slack_and_windows = np.minimum(late, 0.0) + allowed * again
@@ -176,7 +183,7 @@ def _port_stalls(
         if len(rows) == 1:
             result[number] = overrun[rows[0]]
             continue
-        exists = moves.exists[rows]
+        exists = moves.whole_exists[rows]
         union = _union(
             period[rows], np.where(exists, allowed[rows], 0.0), moves.periods[rows], exists
         )
@@ -245,7 +252,7 @@ def _loading(
         rows = [r for r in group.rows if not _comes_back(moves.links[r])]
         if not rows:
             continue
-        exists, periods = moves.exists[rows], moves.periods[rows]
+        exists, periods = moves.whole_exists[rows], moves.periods[rows]
         once = exists & (periods == 1)
         if not once.any():
             continue
@@ -285,10 +292,7 @@ def _onload(nest: LoopNest, moves: Movement, groups: Sequence[PortGroup], times:
     rows = {(link.letter, link.level, link.direction): i for i, link in enumerate(moves.links)}
     letters = [operand.letter for operand in nest.inputs]
     shared_rows = {
-        row
-        for group in groups
-        if len({moves.links[r].letter for r in group.rows} & set(letters)) > 1
-        for row in group.rows
+        row for group in groups if len(set(group.letters) & set(letters)) > 1 for row in group.rows
     }
     zero = np.zeros(times.shape[1])
     own, half, both = (dict.fromkeys(letters, zero) for _ in range(3))

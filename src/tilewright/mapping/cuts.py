@@ -1,8 +1,8 @@
 """What a level's end costs if it lies at a given tile, for every tile at once.
 
-Energy, transfers and sizes of an operand at a level depend only on the tile inside the level's end,
-so they are tabulated once. The figures come from the cost model itself, which is shown one artificial
-order per tile: the tile inside, the rest outside.
+Energy, transfers and sizes of an operand at a level depend only on the tile inside the level's
+end, so they are tabulated once. The figures come from the cost model itself, which is shown one
+artificial order per tile: the tile inside, the rest outside.
 """
 
 from collections.abc import Sequence
@@ -131,7 +131,7 @@ class _Probe:
         nest, hierarchy, spatial = setup.nest, setup.hierarchy, setup.spatial
         moves = movement(nest, hierarchy, spatial, orders, Allocation(ends, fits))
         cost = costs(nest, hierarchy, moves, drain_cycles=0, op_cycles=setup.op_cycles)
-        groups = tuple(port_groups(moves.links, dict(hierarchy.links)))
+        groups = tuple(port_groups(moves.links, hierarchy))
         return _Probe(setup, lattice, operand, moves, cost, groups)
 
     def rows(self, arch: int) -> list[int]:
@@ -180,7 +180,7 @@ class _Probe:
         group = next((i for i, g in enumerate(self.groups) if row in g.rows), -1)
         bits = moves.whole_amount[row] * moves.whole_bits[row]
         real = np.ceil(bits / link.port.bits_per_cycle) if link.port else np.zeros_like(bits)
-        exists, periods = moves.exists[row], moves.periods[row]
+        exists, periods = moves.whole_exists[row], moves.periods[row]
         comes_back = link.letter == "O" and link.direction in ("tl", "fh")
         steady = np.where(
             exists & (periods > 1) & (not comes_back), np.ceil(moves.average[row] / op_cycles), 0.0

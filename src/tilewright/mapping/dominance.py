@@ -1,8 +1,8 @@
 """Which partial chains another one makes superfluous.
 
 One chain replaces another if it ends at the same tile or inside it, takes no more of anything, and
-cannot come out slower whatever follows. Stalls and loads may be traded: a chain whose ports are more
-in use by some cycles is still no slower if its loads are shorter by as many.
+cannot come out slower whatever follows. Stalls and loads may be traded: a chain whose ports are
+more in use by some cycles is still no slower if its loads are shorter by as many.
 """
 
 from dataclasses import dataclass

@@ -162,7 +162,7 @@ def cost_of(batch: Batch, column: int = 0) -> Cost:
     setup, cost = batch.setup, batch.costs
     hierarchy = setup.hierarchy
     links = tuple(_link_costs(batch, column))
-    groups = port_groups(batch.moves.links, dict(hierarchy.links))
+    groups = port_groups(batch.moves.links, hierarchy)
     stalls = cost.port_stalls[:, column]
     return Cost(
         macs=setup.nest.points,

@@ -73,7 +73,8 @@ def hierarchy_of(
 ) -> Hierarchy:
     """The levels of a core for operands linked as `links`; `tops` names an operand's top memory.
 
-    An operand without an entry in `tops` is streamed from the topmost memory that holds it.
+    An operand without an entry in `tops` is streamed from the topmost memory that holds it. Letters
+    of a level stand in the order of `tops`, then in the memory's order.
 
     Raises:
         ValueError: an operand has no memory at all, or not the one that should be its top.
@@ -91,11 +92,12 @@ def hierarchy_of(
         reach[letter] = named[0] if named else held[-1]
     levels = []
     for i, memory in enumerate(memories):
+        first = [links[letter] for letter in tops or () if letter in links]
         letters = [
             letter
-            for carrier in memory.operands
+            for carrier in dict.fromkeys([*first, *memory.operands])
             for letter in links
-            if links[letter] == carrier and i <= reach[letter]
+            if links[letter] == carrier in memory.operands and i <= reach[letter]
         ]
         if letters:
             levels.append((memory, tuple(letters)))

@@ -1,7 +1,8 @@
 """Mixtures of modes that bound best, found by playing them against the chains they let through.
 
-Each round finds the cheapest chain for the present mixture, then the mixture that is dearest for the
-cheapest of all chains found so far. Any mixture gives a valid bound, so the play may stop any time.
+Each round finds the cheapest chain for the present mixture, then the mixture that is dearest for
+the cheapest of all chains found so far. Any mixture gives a valid bound, so the play may stop any
+time.
 """
 
 from dataclasses import dataclass

@@ -58,6 +58,8 @@ class Movement:
 
     links: tuple[Link, ...]
     exists: Bools
+    """Whether anything moves by fractional unrolling; `whole_exists` by whole factors."""
+    whole_exists: Bools
     amount: Floats
     """Elements a period by fractional unrolling; `whole_amount` by whole factors."""
     bits: Floats
@@ -100,6 +102,7 @@ def movement(
     return Movement(
         links=tuple(links),
         exists=joined["exists"].astype(np.bool_),
+        whole_exists=joined["whole_exists"].astype(np.bool_),
         amount=joined["amount"],
         bits=joined["bits"],
         whole_amount=joined["whole_amount"],
@@ -302,20 +305,23 @@ def _transfers(
     arch = np.array([link.level if link.is_below else link.level + 1 for link in links])
     boost = np.array([fine.boosts[k.level] if k.is_below else 1.0 for k in links])[:, None]
     whole_boost = np.array([whole.boosts[k.level] if k.is_below else 1.0 for k in links])[:, None]
-    exists = np.ones((len(links), count), dtype=np.bool_)
+    exists = np.ones((len(links), count))
+    whole_exists = exists.copy()
     for row, link in enumerate(links):
         if result and link.direction in ("tl", "fh"):
             exists[row] = fine.partial[arch[row]]
+            whole_exists[row] = whole.partial[arch[row]]
     period, whole_elements = periods[arch], whole.elements[arch]
     whole_bits = whole.bits[arch]
     return {
-        "exists": exists.astype(np.float64),
+        "exists": exists,
+        "whole_exists": whole_exists,
         "amount": fine.elements[arch] * boost,
         "bits": fine.bits[arch],
         "whole_amount": whole_elements * whole_boost,
         "whole_bits": whole_bits,
         "period": period,
-        "periods": np.where(exists, np.floor(stay.cycles[-1] / period), 0.0),
+        "periods": np.floor(stay.cycles[-1] / period),
         "window": np.trunc(period / tops[arch]),
         "average": np.trunc(whole_elements * whole_bits / period * whole_boost),
     }

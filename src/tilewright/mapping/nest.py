@@ -257,6 +257,8 @@ def _as_written(op: Op) -> LoopNest:
     for text in map(str, texts["zigzag_relations"]):
         target, _, sums = text.partition("=")
         (ca, a), (cb, b) = (part.split("*") for part in sums.split("+"))
+        if int(sizes[target]) < 1:
+            raise ValueError(f"{target} = {sums} reaches no element that is not padding")
         relations.append(Relation(target, ((a, int(ca)), (b, int(cb))), int(sizes[target])))
     return LoopNest(
         dims=op.dims,

@@ -75,7 +75,9 @@ def loma_candidates(
     nest: LoopNest, hierarchy: Hierarchy, constraint: Constraint | None, options: SearchOptions
 ) -> Iterator[tuple[Setup, Orders]]:
     """Every unrolling with all orders of at most `lpf_limit` loop factors."""
-    choices = UnrollOptions(mixed=options.mixed_unrolling, limit=options.unrollings)
+    choices = UnrollOptions(
+        mixed=options.mixed_unrolling, limit=options.unrollings, aliased=options.round_off
+    )
     for unrolling in unrollings(nest, hierarchy, constraint, choices):
         spatial = attach(nest, hierarchy, unrolling, round_off=options.round_off)
         setup = Setup(nest, hierarchy, spatial)

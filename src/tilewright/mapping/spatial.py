@@ -15,7 +15,7 @@ from tilewright.mapping.attach import Unrolling
 from tilewright.mapping.constraints import Constraint
 from tilewright.mapping.hierarchy import Hierarchy
 from tilewright.mapping.nest import LoopNest, NestOperand
-from tilewright.mapping.spatial_search import best_fillings, fillings
+from tilewright.mapping.spatial_search import Pairs, best_fillings, fillings
 from tilewright.mapping.zigzag_order import zigzag_order
 
 _Factors = dict[str, dict[str, int]]
@@ -28,6 +28,8 @@ class UnrollOptions:
 
     mixed: bool = False
     limit: int = 3
+    aliased: bool = False
+    """Shrink what several candidates have in common together, as ZigZag does."""
 
 
 def unrollings(
@@ -51,11 +53,25 @@ def unrollings(
         size = hierarchy.array.sizes[dim]
         choices.append(fillings(ordered, limits[dim], size, mixed=options.mixed))
     chosen = best_fillings(nest.sizes, _loop_totals(given), choices, options.limit)
+    # ZigZag shrinks a filling once for all candidates that it stands in, also for earlier ones.
+    fresh: dict[tuple[str, Pairs], dict[str, int]] = {}
     candidates = []
     for filling in chosen:
-        filled = {dim: dict(pairs) for dim, pairs in zip(open_dims, filling, strict=True)}
-        candidates.append(_limited(nest, hierarchy, given | filled))
-    return tuple(dict.fromkeys(candidates))
+        places = zip(open_dims, filling, strict=True)
+        filled = {
+            dim: fresh.setdefault((dim, pairs), dict(pairs)) if options.aliased else dict(pairs)
+            for dim, pairs in places
+        }
+        limited = _limited(nest, hierarchy, given | filled)
+        for dim, pairs in limited:
+            if dim in filled:
+                filled[dim].update(pairs)
+        candidates.append((limited, filled))
+    final = (
+        tuple((dim, tuple(filled[dim].items()) if dim in filled else pairs) for dim, pairs in found)
+        for found, filled in candidates
+    )
+    return tuple(dict.fromkeys(final))
 
 
 def factor_limits(nest: LoopNest, hierarchy: Hierarchy) -> Mapping[str, Mapping[str, int]]:
@@ -151,7 +167,9 @@ def _limited(nest: LoopNest, hierarchy: Hierarchy, factors: _Factors) -> Unrolli
         else:
             most = min(held, _elements_per_cycle(hierarchy, memory, operand))
             factors = _shrunk_to_sharing(factors, places, sharing, most)
-    return tuple((dim, tuple(factors.get(dim, {}).items())) for dim, _ in hierarchy.array.dims)
+    # A loop on several dims is evened out in this order: given dims first, as the file lists them.
+    dims = [*factors, *(dim for dim, _ in hierarchy.array.dims if dim not in factors)]
+    return tuple((dim, tuple(factors.get(dim, {}).items())) for dim in dims)
 
 
 def _moving(
@@ -209,7 +227,7 @@ def _replaced(factors: _Factors, new: Mapping[tuple[str, str], int]) -> _Factors
 def violations(nest: LoopNest, hierarchy: Hierarchy, unrolling: Unrolling) -> Iterator[str]:
     """What is wrong with an unrolling: nothing yielded means that the array can run it."""
     array = hierarchy.array.sizes
-    if [dim for dim, _ in unrolling] != list(array):
+    if sorted(dim for dim, _ in unrolling) != sorted(array):
         yield f"array dims {[dim for dim, _ in unrolling]} are not {list(array)}"
         return
     for dim, pairs in unrolling:
