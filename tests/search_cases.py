@@ -43,14 +43,12 @@ def random_case(seed: int, primes: int = 4) -> Case:
 
 def _random_nest(chance: random.Random, primes: int) -> LoopNest:
     factors = [chance.choice((2, 2, 2, 3, 3, 5)) for _ in range(primes)]
-    if chance.random() < 0.4:
-        names, sizes = ("D", "C", "K"), {"D": 1, "C": 1, "K": 1}
-    else:
-        names = ("B", "K", "C", "OX", "FX")
-        sizes = dict.fromkeys(names, 1)
+    is_product = chance.random() < 0.4
+    names = ["D", "C", "K"] if is_product else ["B", "K", "C", "OX", "FX"]
+    sizes = dict.fromkeys(names, 1)
     for factor in factors:
         sizes[chance.choice(names)] *= factor
-    if len(sizes) == 3:
+    if is_product:
         return product_nest(sizes["D"], sizes["C"], sizes["K"])
     bits = chance.choice(((16, 8), (32, 8), (8, 8)))
     return conv_nest(sizes, stride=chance.choice((1, 2)), bits=bits)

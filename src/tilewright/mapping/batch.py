@@ -74,7 +74,7 @@ def orders_of(rows: Sequence[Sequence[tuple[str, int]]]) -> Orders:
     return Orders(names, np.ascontiguousarray(loops.T), np.ascontiguousarray(sizes.T))
 
 
-def chunks(orders: Orders, size: int = 4096) -> Iterator[Orders]:
+def chunks(orders: Orders, size: int = 2048) -> Iterator[Orders]:
     """The orders in portions whose arrays stay in the processor's cache."""
     for start in range(0, orders.count, size):
         part = slice(start, start + size)

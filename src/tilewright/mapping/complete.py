@@ -92,8 +92,9 @@ def complete(
         favourite = state.best.setup.spatial.unrolling
         fields.sort(key=lambda field: field.setup.spatial.unrolling != favourite)
     bounds = []
-    for field in fields:
-        state, bound = _explored(field, _goal(state, options), state, options)
+    for number, field in enumerate(fields):
+        share = _share(options, state, len(fields) - number + 1)
+        state, bound = _explored(field, _goal(state, options), state, share)
         bounds.append(bound)
     state, settled = _second_value(fields, bounds, state, options)
     if not settled or state.value > min(bounds) * _CLOSE:
@@ -109,7 +110,9 @@ def complete(
 def _setups(
     nest: LoopNest, hierarchy: Hierarchy, constraint: Constraint | None, options: SearchOptions
 ) -> list[Setup]:
-    choices = UnrollOptions(mixed=options.mixed_unrolling, limit=options.unrollings)
+    choices = UnrollOptions(
+        mixed=options.mixed_unrolling, limit=options.unrollings, aliased=options.round_off
+    )
     return [
         Setup(nest, hierarchy, attach(nest, hierarchy, unrolling, round_off=options.round_off))
         for unrolling in unrollings(nest, hierarchy, constraint, choices)
@@ -134,6 +137,12 @@ def _with_loma(state: _State, found: Mapped | None, options: SearchOptions) -> _
         return state
     value = rank(options.objective, found.cost.cycles, found.cost.energy_pj)
     return state.with_mapping(_Best(value, found.setup, found.loops), found.candidates)
+
+
+def _share(options: SearchOptions, state: _State, parts: int) -> SearchOptions:
+    """Options with a budget that leaves as much to each of the parts still to come."""
+    left = max(0, options.budget - state.spent)
+    return replace(options, budget=state.spent + left // parts)
 
 
 def _goal(state: _State, options: SearchOptions) -> Goal:
@@ -174,9 +183,12 @@ class _Field:
 
 
 def _explored(
-    field: _Field, goal: Goal, state: _State, options: SearchOptions
+    field: _Field, goal: Goal, state: _State, options: SearchOptions, *, thorough: bool = True
 ) -> tuple[_State, float]:
-    """Search the chains of one unrolling; the bound holds for all its mappings."""
+    """Search the chains of one unrolling; the bound holds for all its mappings.
+
+    Unless `thorough`, the search is quick and may miss the best.
+    """
     below = _target(goal, state)
     if _cells(field.setup) > _CELLS:
         return state, _least_work(field.setup, goal)
@@ -192,6 +204,8 @@ def _explored(
         return state, below
     state = _realised(quarry, judge.trails, state, options)
     state = _beam(quarry, judge, state, options)
+    if not thorough:
+        return state, judge.bound
     return _closed(quarry, judge, state, options)
 
 
@@ -267,14 +281,15 @@ def _second_value(
     """Improve the second value without giving up the first; False if better ones may be left."""
     if state.best is None or options.objective == "edp":
         return state, True
+    kind: Literal["time", "energy"] = "energy" if options.objective == "latency" else "time"
+    proven = state.value <= min(bounds) * _CLOSE
     settled = True
     for field, bound in zip(fields, bounds, strict=True):
-        if bound > state.value * _CLOSE:
-            continue
-        kind: Literal["time", "energy"] = "energy" if options.objective == "latency" else "time"
-        goal = Goal(kind, limit=state.value * _CLOSE)
-        state, reached = _explored(field, goal, state, options)
-        settled &= reached * _CLOSE >= state.best.rank[1] if state.best else False
+        if bound <= state.value * _CLOSE:
+            goal = Goal(kind, limit=state.value * _CLOSE)
+            share = _share(options, state, 2 * len(fields))
+            state, reached = _explored(field, goal, state, share, thorough=proven)
+            settled &= reached * _CLOSE >= _target(goal, state)
     return state, settled
 
 

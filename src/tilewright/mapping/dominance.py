@@ -12,8 +12,8 @@ import numpy as np
 from tilewright.mapping.batch import Bools, Floats, Ints
 from tilewright.mapping.tiles import Lattice
 
-_BLOCK = 128
-_REFERENCES = 1024
+_BLOCK = 256
+_REFERENCES = 256
 """Rows that others are compared with, at most: the first ones, which are the strongest."""
 
 

@@ -14,7 +14,7 @@ from tilewright.mapping.bounds import (
     energy_mode,
     time_modes,
 )
-from tilewright.mapping.mixtures import Mixtures, groups_of, may_end, mixtures
+from tilewright.mapping.mixtures import Mixtures, may_end, mixtures
 
 _FAR = 1e150
 """Stands for what cannot be reached; its square is still finite."""

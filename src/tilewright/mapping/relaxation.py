@@ -1,9 +1,9 @@
 """Costs of chains of cuts as sums over their cuts, never above what the cost model says.
 
 A chain gives every cut of every operand a tile, each inside the next. Its *account* is a row of
-sums: energy, and what the cuts ask of ports and loads. Energy is exact. Time is what the model would
-say if every level that can end with a loop its operand depends on did so, which is nearly always
-possible; the loops that never have to be loaded twice end at the whole nest and are settled last.
+sums: energy, and what the cuts ask of ports and loads. Energy is exact. Time is what the model
+would say if every level that can end with a loop its operand depends on did so, which is nearly
+always possible. Cuts at the whole nest, over which everything moves only once, are settled last.
 """
 
 from collections.abc import Iterator, Sequence
@@ -174,14 +174,12 @@ def time_bound(relaxation: Relaxation, stage: Stage, accounts: Floats) -> Floats
         stall = np.maximum(stall, accounts[:, columns.overrun(port)] + fill)
     busy = ceil(tables.compute_cycles) + stall
     once = relaxation.once(stage)
-    hidden = [
-        None,
-        *(p for p in columns.hiding if any(p == g for o in once for g, _, _ in o.links)),
-    ]
+    used = {group for load in once for group, _, _ in load.links}
+    scarce: list[int | None] = [None, *(port for port in columns.hiding if port in used)]
     result = np.zeros(len(accounts))
-    for port in hidden:
+    for hiding in scarce:
         loads = accounts.copy()
-        times = _once_times(relaxation, once, accounts, busy, port)
+        times = _once_times(relaxation, once, accounts, busy, hiding)
         for load, time in zip(once, times, strict=True):
             if load.column is not None:
                 loads[:, load.column] += time
@@ -193,7 +191,7 @@ def time_bound(relaxation: Relaxation, stage: Stage, accounts: Floats) -> Floats
 def waiting(
     relaxation: Relaxation, place: tuple[int, int], tiles: Ints, runs: Floats
 ) -> tuple[Ints, Floats]:
-    """Which accounts grow, and by how much, if a level ends with loops that do not move its operand.
+    """Which accounts change, and by how much, if a level ends with loops that leave its operand.
 
     `runs` are the iterations of such loops; without a second buffer, data can only be replaced in
     the last of them.
@@ -278,10 +276,9 @@ def _load_columns(tables: CutTables, columns: Columns, operand: int) -> list[int
     cuts = tables.cuts[operand]
     if operand == 0:
         return [columns.store] * len(cuts)
+    inputs = {other.letter for other in tables.setup.nest.inputs}
     shared = {
-        port
-        for port in range(len(tables.groups))
-        if sum(port in _ports_of(mine) for mine in tables.cuts[1:]) > 1
+        port for port, group in enumerate(tables.groups) if len(inputs & set(group.letters)) > 1
     }
     sharing = [sum(c.group in shared for c in _loading_links(cut)) for cut in cuts]
     last_half = max((j for j, n in enumerate(sharing) if n == 1), default=-1)
@@ -291,10 +288,6 @@ def _load_columns(tables: CutTables, columns: Columns, operand: int) -> list[int
         column = columns.load(operand - 1, together=number == 2)
         result.append(column if counts else None)
     return result
-
-
-def _ports_of(cuts: Sequence[Cut]) -> set[int]:
-    return {crossing.group for cut in cuts for crossing in cut.crossings} - {-1}
 
 
 def _loading(columns: Columns, loads: Floats) -> Floats:

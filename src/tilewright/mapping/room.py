@@ -22,7 +22,7 @@ TOLERANCE = 1e-9
 
 @dataclass(frozen=True, eq=False)
 class Shelf:
-    """Bits of one operand in the memory of one of its levels, by the tile inside the level's end."""
+    """Bits of one operand in the memory of a level, by the tile inside the level's end."""
 
     memory: int
     wide: Floats
@@ -51,7 +51,8 @@ def room_of(setup: Setup, lattice: Lattice) -> Room:
         shelves.append(tuple(levels))
     summed = setup.nest.irrelevant(setup.nest.operands[0])
     open_loops = [i for i, name in enumerate(lattice.names) if name in summed]
-    unfinished = (lattice.extents[open_loops] < lattice.extents[open_loops, -1:]).any(axis=0)
+    below = lattice.extents[open_loops] < lattice.extents[open_loops, -1:]
+    unfinished: Bools = np.any(below, axis=0)
     return Room(tuple(shelves), memory_sizes(setup), unfinished)
 
 
@@ -75,7 +76,7 @@ def fits(setup: Setup, orders: Orders, ends: Mapping[str, Ints]) -> Bools:
             wide, narrow = _bits(setup, operand, level, extents)
             used[memory] += np.where(last >= begin, wide[0], narrow[0])
             begin = _merged(still, end)
-    result: Bools = (used <= sizes[:, None]).all(axis=0)
+    result: Bools = np.all(used <= sizes[:, None], axis=0)
     return result
 
 
