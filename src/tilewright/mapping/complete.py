@@ -100,11 +100,9 @@ def complete(
     if not settled or state.value > min(bounds) * _CLOSE:
         second = loma(nest, hierarchy, constraint, replace(options, lpf_limit=_LIMITS[1]))
         state = _with_loma(state, second, options)
-    if state.best is None:
-        return None
-    if state.value > min(bounds) * _CLOSE:
-        state = _polished(state, options)
-    return _mapped(state, min(bounds))
+    if state.best is not None and state.value > min(bounds) * _CLOSE:
+        state = _polished(state.best, state, options)
+    return None if state.best is None else _mapped(state.best, min(bounds), state, options)
 
 
 def _setups(
@@ -119,16 +117,16 @@ def _setups(
     ]
 
 
-def _mapped(state: _State, bound: float) -> Mapped:
-    assert state.best is not None
-    setup, loops = state.best.setup, state.best.loops
+def _mapped(best: _Best, bound: float, state: _State, options: SearchOptions) -> Mapped:
+    cost = cost_of(evaluate_loops(best.setup, best.loops))
+    value, _ = rank(options.objective, cost.cycles, cost.energy_pj)
     return Mapped(
-        setup=setup,
-        loops=loops,
-        cost=cost_of(evaluate_loops(setup, loops)),
+        setup=best.setup,
+        loops=best.loops,
+        cost=cost,
         candidates=state.spent,
-        bound=min(bound, state.value),
-        proven=state.value <= bound * _CLOSE,
+        bound=min(bound, value),
+        proven=value <= bound * _CLOSE,
     )
 
 
@@ -293,10 +291,8 @@ def _second_value(
     return state, settled
 
 
-def _polished(state: _State, options: SearchOptions) -> _State:
+def _polished(best: _Best, state: _State, options: SearchOptions) -> _State:
     """The state after small changes to its mapping."""
-    best = state.best
-    assert best is not None
     left = max(0, options.budget - state.spent)
     loops, spent = polish(best.setup, best.loops, options.objective, left)
     cost = cost_of(evaluate_loops(best.setup, loops))
@@ -319,7 +315,7 @@ def _order_by_order(
         state = _with_loma(state, found, options)
     if state.best is None:
         return None
-    mapped = _mapped(state, state.value)
+    mapped = _mapped(state.best, state.value, state, options)
     return mapped if not known else replace(mapped, bound=None, proven=False)
 
 
