@@ -120,10 +120,8 @@ PUBLISHED_GMACS = {
     # Szegedy et al. 2015: a budget of 1.5; Ioffe and Szegedy's successor takes about 2.
     "light_inception_v1": (1.4, 1.6),
     "light_inception_v2": (1.9, 2.1),
-    # Zhang et al. 2018: 0.14 for the widest of their table 1, less with fewer channels.
-    "light_shufflenet": (0.12, 0.14),
-    "light_zfnet512": (1.4, 1.6),
 }
+"""ShuffleNet and ZFNet are missing: no published figure is of the networks in these files."""
 
 
 def light_models() -> Iterable[Any]:
@@ -184,8 +182,9 @@ def test_a_published_network_has_onnx_runtimes_shapes_and_its_published_work(pat
     shapes |= {tensor.name: tensor.shape for tensor in network.inputs}
     counted = sum(macs(op, network) for op in network.ops)
     assert counted == independent_macs(proto, shapes)
-    low, high = PUBLISHED_GMACS[path.stem]
-    assert low < counted / 1e9 < high
+    if path.stem in PUBLISHED_GMACS:
+        low, high = PUBLISHED_GMACS[path.stem]
+        assert low < counted / 1e9 < high
 
 
 def test_light_weights_are_constants_of_known_size() -> None:
