@@ -19,6 +19,10 @@ from tilewright.mapping.relaxation import Relaxation, Stage, time_bound, waiting
 _CELLS = 1 << 21
 """Entries of the arrays that are made at a time."""
 
+_MADE = 8
+_KEPT = 3
+"""Eight partial chains made count as one candidate, and one kept as three: what they take."""
+
 
 @dataclass(frozen=True, eq=False)
 class Partials:
@@ -63,8 +67,8 @@ def _joined(parts: Sequence[Partials]) -> Partials:
 
 @dataclass(frozen=True, kw_only=True)
 class Hunt:
-    """What a search for chains is asked: values below `below`, at most `budget` rows, and `width`
-    rows per stage if it need not be complete."""
+    """What a search for chains is asked: values below `below`, for at most `budget` candidates, and
+    with at most `width` rows per stage if it need not be complete."""
 
     below: float
     budget: int
@@ -81,7 +85,8 @@ class Catch:
     complete: bool
     least: float
     trails: tuple[tuple[float, Ints], ...]
-    rows: int
+    spent: int
+    """Candidates that it took."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -219,7 +224,7 @@ def hunt(quarry: Quarry, judge: Judge, asked: Hunt) -> Catch:
     ground = quarry.ground
     waiting_rows: list[list[Partials]] = [[] for _ in ground.stages]
     waiting_rows[0].append(quarry.start())
-    below, rows, complete = asked.below, 0, asked.width is None
+    below, spent, complete = asked.below, 0, asked.width is None
     trails: list[tuple[float, Ints]] = []
     for number, stage in enumerate(ground.stages):
         if not waiting_rows[number]:
@@ -231,15 +236,16 @@ def hunt(quarry: Quarry, judge: Judge, asked: Hunt) -> Catch:
         trails += [entry for entry in found if entry[0] < below]
         # Values equal to the best stay in play: the model may treat one of them better.
         below = min(below, *(v * (1 + 1e-12) for v, _ in trails)) if trails else below
+        spent += _KEPT * len(here.tiles)
         for operand, following in ground.steps(stage):
-            rest = replace(asked, below=below, budget=asked.budget - rows)
+            rest = replace(asked, below=below, budget=asked.budget - spent)
             grown = _extended(quarry, judge, (operand, following), here, rest)
             waiting_rows[following] += grown
-            rows += sum(len(part.tiles) for part in grown)
-            if rows > asked.budget:
+            spent += sum(len(part.tiles) for part in grown) // _MADE
+            if spent > asked.budget:
                 least = min((v for v, _ in trails), default=np.inf)
-                return Catch(False, least, _best_trails(trails), rows)
-    return Catch(complete, min((v for v, _ in trails), default=np.inf), _best_trails(trails), rows)
+                return Catch(False, least, _best_trails(trails), spent)
+    return Catch(complete, min((v for v, _ in trails), default=np.inf), _best_trails(trails), spent)
 
 
 def _best_trails(trails: list[tuple[float, Ints]]) -> tuple[tuple[float, Ints], ...]:
@@ -249,17 +255,24 @@ def _best_trails(trails: list[tuple[float, Ints]]) -> tuple[tuple[float, Ints], 
 def _survivors(quarry: Quarry, judge: Judge, number: int, here: Partials, asked: Hunt) -> Partials:
     """Rows that may lead below the value asked for and that no other row makes superfluous."""
     bounds = here.accounts @ judge.found.weights + judge.found.constants
-    least = judge.least(bounds + judge.found.reach[number][here.tiles])
+    values = bounds + judge.found.reach[number][here.tiles]
+    least = judge.least(values)
     good = np.flatnonzero(least < asked.below)
     lattice = quarry.relaxation.tables.lattice
     order = good[np.lexsort((least[good], lattice.iterations[here.tiles[good]]))]
-    here, least = here.pick(order), least[order]
+    here = here.pick(order)
     if len(order) > 1:
         kept = undominated(_compared(quarry, judge.goal, number, here))
-        here, least = here.pick(kept), least[kept]
-    if asked.width is not None and len(least) > asked.width:
-        here = here.pick(np.sort(np.argsort(least, kind="stable")[: asked.width]))
+        here, order = here.pick(kept), order[kept]
+    if asked.width is not None and len(order) > asked.width:
+        here = here.pick(_promising(least[order], values[order], asked.width))
     return here
+
+
+def _promising(least: Floats, values: Floats, width: int) -> Ints:
+    """The best rows, in their order; of equally good ones those that are good in every respect."""
+    every = np.minimum(values, 1e150).mean(axis=1)
+    return np.sort(np.lexsort((every, least))[:width])
 
 
 def _compared(quarry: Quarry, goal: Goal, number: int, here: Partials) -> Rows:
@@ -362,14 +375,15 @@ def _extended(
     for begin in range(0, len(here.tiles), block):
         rows = np.arange(begin, min(begin + block, len(here.tiles)))
         inner, outer = np.nonzero(lattice.around_each(here.tiles[rows], tiles))
-        least = judge.least(bounds[rows[inner]] + ahead[outer])
+        values = bounds[rows[inner]] + ahead[outer]
+        least = judge.least(values)
         good = np.flatnonzero(least < asked.below)
         if asked.width is not None and good.size > asked.width:
-            good = good[np.sort(np.argsort(least[good], kind="stable")[: asked.width])]
+            good = good[_promising(least[good], values[good], asked.width)]
         part = _placed(quarry, (operand, j), here.pick(rows[inner[good]]), tiles[outer[good]])
         grown.append(part)
         count += len(part.tiles)
-        if count > asked.budget:
+        if count // _MADE > asked.budget:
             break
     return grown
 

@@ -34,8 +34,9 @@ _CLOSE = 1 + 1e-9
 """What differs by less is equal: sums of floats depend on their order."""
 
 _BEAM = 48
-_STEPS = (0.02, 0.1, 0.3, 0.6, 1.0)
-"""Parts of the gap between bound and best mapping that are searched one after the other."""
+_STEPS = ((1.0, 0.6), (0.1, 0.5), (0.4, 0.7), (1.0, 1.0))
+"""Parts of the gap between bound and best mapping that are searched one after the other, each with
+a part of the budget: all of it, and if that is too much, little by little."""
 
 _ENDLESS = 1 << 62
 
@@ -247,7 +248,7 @@ def _beam(quarry: Quarry, judge: Judge, state: _State, options: SearchOptions) -
     left = max(0, options.budget - state.spent) if state.best is not None else _ENDLESS
     asked = Hunt(below=_target(judge.goal, state), budget=left, width=_BEAM)
     catch = hunt(quarry, judge, asked)
-    state = replace(state, spent=state.spent + catch.rows)
+    state = replace(state, spent=state.spent + catch.spent)
     return _realised(quarry, [trail for _, trail in catch.trails], state, options)
 
 
@@ -256,20 +257,19 @@ def _closed(
 ) -> tuple[_State, float]:
     """Raise the bound towards the best mapping until they meet or the budget ends."""
     bound = judge.bound
-    for part in _STEPS:
+    for part, share in _STEPS:
         target = _target(judge.goal, state)
         if target <= bound * _CLOSE:
             break
         below = bound + part * (target - bound) if target < np.inf else np.inf
         left = max(0, options.budget - state.spent)
-        catch = hunt(quarry, judge, Hunt(below=below, budget=left))
-        state = replace(state, spent=state.spent + catch.rows)
+        catch = hunt(quarry, judge, Hunt(below=below, budget=int(left * share)))
+        state = replace(state, spent=state.spent + catch.spent)
         state = _realised(quarry, [trail for _, trail in catch.trails], state, options)
-        if not catch.complete:
-            break
-        bound = max(bound, min(below, catch.least))
-        if catch.least < np.inf:
-            break
+        if catch.complete:
+            bound = max(bound, min(below, catch.least))
+            if catch.least < np.inf:
+                break
     return state, bound
 
 

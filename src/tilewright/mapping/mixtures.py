@@ -58,8 +58,8 @@ def mixtures(ground: Ground, modes: Modes, enough: float) -> Mixtures:
             trails.setdefault(trail.tobytes(), trail)
             row = account_of(ground, trail) @ modes.weights + modes.constants + modes.ends[stage]
             met[group].append(row)
-            balanced, value = _balanced(np.array(met[group]))
-            shares[:, group] = _KEEP * best_shares[:, group] + (1 - _KEEP) * balanced
+            reply, value = balanced(np.array(met[group]))
+            shares[:, group] = _KEEP * best_shares[:, group] + (1 - _KEEP) * reply
             rising |= bool(best[group] < value - 1e-6 * abs(value))
         if not rising:
             break
@@ -77,7 +77,7 @@ def account_of(ground: Ground, trail: Ints) -> Floats:
     return account
 
 
-def _balanced(rows: Floats) -> tuple[Floats, float]:
+def balanced(rows: Floats) -> tuple[Floats, float]:
     """Shares of the modes that make the cheapest row dearest, and its value; rows are (N, modes).
 
     The linear programme of a matrix game (Dantzig, 1951): with all figures positive, maximise the

@@ -3,6 +3,7 @@
 import random
 from dataclasses import replace
 from itertools import pairwise, product
+from typing import Literal
 
 import numpy as np
 import pytest
@@ -11,15 +12,17 @@ from tests.mapping_cases import machine as machine_of
 from tests.search_cases import Case, every_mapping, optimum, prime_orders, random_case
 
 from tilewright.mapping.allocate import Allocation
-from tilewright.mapping.batch import orders_of
+from tilewright.mapping.batch import Floats, orders_of
 from tilewright.mapping.bounds import Ground, energy_mode, time_modes
+from tilewright.mapping.chains import Hunt, Quarry, hunt
 from tilewright.mapping.complete import complete
 from tilewright.mapping.constraints import Constraint
 from tilewright.mapping.cuts import cut_tables
+from tilewright.mapping.dominance import Rows, undominated
 from tilewright.mapping.evaluate import Loops, Setup, evaluate_allocated, evaluate_loops
 from tilewright.mapping.hierarchy import hierarchy_of
-from tilewright.mapping.judge import Goal
-from tilewright.mapping.mixtures import account_of, mixtures
+from tilewright.mapping.judge import Goal, judge_of, tuned_for_time
+from tilewright.mapping.mixtures import account_of, balanced, mixtures
 from tilewright.mapping.polish import polish
 from tilewright.mapping.relaxation import Relaxation, relaxation_of, time_bound
 from tilewright.mapping.room import fits
@@ -170,6 +173,89 @@ def test_whatever_loma_finds_fits(seed: int) -> None:
     if found is not None:
         ends = {x: np.array(cuts, dtype=np.int64)[:, None] for x, cuts in found.loops.ends}
         assert fits(found.setup, orders_of([found.loops.order]), ends)[0]
+
+
+@pytest.mark.parametrize("seed", range(10))
+@pytest.mark.parametrize("kind", ["time", "energy", "product"])
+def test_a_hunt_from_nothing_loses_no_mapping(
+    kind: Literal["time", "energy", "product"], seed: int
+) -> None:
+    goal = Goal(kind, slope=3.0)
+    for setup in setups_of(random_case(seed, primes=3)):
+        relaxation = relaxation_of(setup, timed=goal.counts_time)
+        best = optimum(setup)
+        value = {"time": best.cycles, "energy": best.energy_pj, "product": best.product}[kind]
+        if relaxation is None:
+            assert value == np.inf
+            continue
+        ground = Ground(relaxation)
+        tuning = tuned_for_time(ground, np.inf) if goal.tunes_time else None
+        judge = judge_of(ground, goal, tuning, np.inf)
+        assert judge is not None
+        assert judge.bound <= value * (1 + 1e-9)
+        catch = hunt(Quarry(ground), judge, Hunt(below=np.inf, budget=10**9))
+        assert catch.complete
+        assert catch.least <= value * (1 + 1e-9)
+        if kind == "energy" and value < np.inf:
+            assert catch.least == pytest.approx(value, rel=1e-9)
+
+
+def rows_at_random(seed: int) -> Rows:
+    """Few different values, so that many rows can replace others."""
+    chance = np.random.default_rng(seed)
+    lattice = lattice_of([("K", 4), ("C", 6)], "K")
+    count = 60
+
+    def draw(columns: int) -> Floats:
+        return chance.integers(0, 3, size=(count, columns)).astype(np.float64)
+
+    return Rows(
+        lattice=lattice,
+        tiles=chance.integers(0, lattice.size, size=count),
+        costs=draw(2),
+        late=draw(2),
+        fill=draw(2),
+        loads=draw(2),
+        runs=draw(1),
+        still=np.array([[name == "C" for name, _ in lattice.axes]]),
+    )
+
+
+def replaces(rows: Rows, a: int, b: int) -> bool:
+    """Whether row a makes row b superfluous, straight from what that means."""
+    lattice = rows.lattice
+    inner, outer = rows.tiles[a], rows.tiles[b]
+    ratio = lattice.extents[:, outer] / lattice.extents[:, inner]
+    delay = max(
+        max(rows.late[a, p] - rows.late[b, p], 0) + max(rows.fill[a, p] - rows.fill[b, p], 0)
+        for p in range(2)
+    )
+    # K moves the operand and C does not: its run goes on only as long as K stays.
+    run = rows.runs[a, 0] * ratio[1] if ratio[0] == 1 else 1.0
+    return bool(
+        (ratio == np.floor(ratio)).all()
+        and (rows.costs[a] <= rows.costs[b]).all()
+        and delay + (rows.loads[a] - rows.loads[b]).max() <= 0
+        and (rows.runs[b, 0] == 0 or run <= rows.runs[b, 0])
+    )
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_rows_are_dropped_exactly_if_an_earlier_one_replaces_them(seed: int) -> None:
+    rows = rows_at_random(seed)
+    kept: list[int] = []
+    for row in range(rows.tiles.size):
+        if not any(replaces(rows, earlier, row) for earlier in kept):
+            kept.append(row)
+    assert undominated(rows).tolist() == kept
+    assert len(kept) < rows.tiles.size
+
+
+def test_a_mixture_makes_the_cheapest_chain_dearest() -> None:
+    # Chains cost (4, 1) and (1, 2) by two modes: shares (1/4, 3/4) make both cost 7/4.
+    shares, value = balanced(np.array([[4.0, 1.0], [1.0, 2.0]]))
+    assert shares == pytest.approx([0.25, 0.75])
+    assert value == pytest.approx(1.75)
 
 
 def test_a_product_is_least_at_an_end_of_the_line() -> None:
