@@ -152,7 +152,7 @@ def test_every_mode_and_mixture_is_a_lower_bound(seed: int) -> None:
         assert energy.bounds.min() <= best.energy_pj * (1 + 1e-9)
 
 
-@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("seed", [0, 1, 2, 12, 16, 21])
 def test_what_fits_is_what_a_plain_count_of_bits_says(seed: int) -> None:
     for setup in setups_of(random_case(seed, primes=3)):
         good = {(order, tuple(ends.items())) for order, ends in every_mapping(setup)}
@@ -175,7 +175,8 @@ def test_whatever_loma_finds_fits(seed: int) -> None:
         assert fits(found.setup, orders_of([found.loops.order]), ends)[0]
 
 
-@pytest.mark.parametrize("seed", range(10))
+# In cases 50, 129 and 139 levels have to end with loops that leave their operand as it is.
+@pytest.mark.parametrize("seed", [0, 1, 2, 4, 5, 6, 50, 129, 139])
 @pytest.mark.parametrize("kind", ["time", "energy", "product"])
 def test_a_hunt_from_nothing_loses_no_mapping(
     kind: Literal["time", "energy", "product"], seed: int
