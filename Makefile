@@ -32,13 +32,13 @@ docs: .venv/.dev
 	$(PYTHON) -m venv .venv
 	$(BIN)/python -m pip install --quiet --upgrade pip
 
-.venv/.core: .venv/bin/python pyproject.toml
+.venv/.core: .venv/bin/python pyproject.toml setup.py $(wildcard src/tilewright/*/_*.c)
 	$(BIN)/python -m pip install --quiet --editable .
 	@touch $@
 
-.venv/.dev: .venv/bin/python pyproject.toml
+.venv/.dev: .venv/bin/python pyproject.toml setup.py $(wildcard src/tilewright/*/_*.c)
 	$(BIN)/python -m pip install --quiet --editable '.[tflite]' --group dev
 	@touch .venv/.core $@
 
 clean:
-	rm -rf .venv docs/_build dist
+	rm -rf .venv docs/_build dist build src/*.egg-info src/tilewright/*/*.so
