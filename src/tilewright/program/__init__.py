@@ -1,0 +1,1 @@
+"""Tasks, buffers and dependencies: what has to be done, before when and where."""
