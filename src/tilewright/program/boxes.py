@@ -1,0 +1,85 @@
+"""Boxes of tensors: which elements a range of an op's loops touches."""
+
+from collections.abc import Mapping, Sequence
+from math import prod
+
+from tilewright.network.graph import Index, Operand, Tensor
+from tilewright.program.model import Box
+from tilewright.units import packed_bytes
+
+Ranges = Mapping[str, tuple[int, int]]
+"""Half-open ranges by loop."""
+
+
+def whole(shape: Sequence[int]) -> Box:
+    """All of a tensor."""
+    return tuple((0, size) for size in shape)
+
+
+def touched(operand: Operand, ranges: Ranges, shape: Sequence[int]) -> Box:
+    """The smallest box that holds every element an operand touches within the loop ranges.
+
+    What lies outside the tensor is padding and is left out.
+
+    >>> window = Index((("OY", 2), ("FY", 1)), -1)
+    >>> touched(Operand(name="I", tensor="x", index=(window,)), {"OY": (0, 4), "FY": (0, 3)}, [20])
+    ((0, 8),)
+    """
+    if operand.index is None:
+        return whole(shape)
+    return tuple(
+        _axis(index, ranges, size) for index, size in zip(operand.index, shape, strict=True)
+    )
+
+
+def _axis(index: Index, ranges: Ranges, size: int) -> tuple[int, int]:
+    low = high = index.offset
+    for dim, factor in index.terms:
+        start, stop = ranges[dim]
+        ends = factor * start, factor * (stop - 1)
+        low += min(ends)
+        high += max(ends)
+    low, high = -(-low // index.divisor), high // index.divisor
+    low = min(max(low, 0), size)
+    return low, max(low, min(high + 1, size))
+
+
+def elements(box: Box) -> int:
+    """Number of elements in a box."""
+    return prod(stop - start for start, stop in box)
+
+
+def size_bytes(box: Box, tensor: Tensor) -> int:
+    """Bytes of a box, densely packed."""
+    return packed_bytes(elements(box), tensor.bits)
+
+
+def overlap(a: Box, b: Box) -> Box:
+    """What two boxes have in common; it may be empty."""
+    return tuple(
+        (max(s, u), max(max(s, u), min(t, v))) for (s, t), (u, v) in zip(a, b, strict=True)
+    )
+
+
+def is_empty(box: Box) -> bool:
+    """Whether a box has no element."""
+    return any(start >= stop for start, stop in box)
+
+
+def contains(outer: Box, inner: Box) -> bool:
+    """Whether all of `inner` lies in `outer`."""
+    return all(s <= u and v <= t for (s, t), (u, v) in zip(outer, inner, strict=True))
+
+
+def around(a: Box, b: Box) -> Box:
+    """The smallest box around two."""
+    if is_empty(a):
+        return b
+    if is_empty(b):
+        return a
+    return tuple((min(s, u), max(t, v)) for (s, t), (u, v) in zip(a, b, strict=True))
+
+
+def shifted(box: Box, by: Sequence[int]) -> Box:
+    """A box moved by some steps along each axis."""
+    return tuple((start + step, stop + step) for (start, stop), step in zip(box, by, strict=True))

@@ -1,0 +1,165 @@
+"""Putting a program together: buffers, views of them, tasks, and who waits for whom."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from tilewright.network.graph import Network
+from tilewright.program.boxes import contains, is_empty, overlap, shifted, size_bytes, whole
+from tilewright.program.model import Access, Box, Buffer, Charge, Route, Space, Task, TaskKind, View
+from tilewright.program.places import Places
+from tilewright.program.stages import Storage
+
+
+@dataclass
+class Builder:
+    """A program while it grows. Boxes of accesses are in coordinates of their buffer's tensor."""
+
+    network: Network
+    places: Places
+    storage: Mapping[str, Storage]
+    buffers: list[Buffer] = field(default_factory=list)
+    tasks: list[Task] = field(default_factory=list)
+    given: list[int] = field(default_factory=list)
+    _views: dict[tuple[int, str], int] = field(default_factory=dict)
+    _writers: dict[int, list[tuple[Box | None, int]]] = field(default_factory=dict)
+    """Per buffer that is no view: boxes written (None: anywhere) and by which task."""
+    _outside: dict[str, int] = field(default_factory=dict)
+
+    def buffer(self, tensor: str, box: Box, space: Space, *, name: str = "", bits: int = 0) -> int:
+        """A new buffer for a box of a tensor; `bits` where its elements are wider for a while."""
+        made = self.network.by_name[tensor]
+        if bits:
+            size = -(-size_bytes(box, made) * 8 // made.bits * bits // 8)
+        else:
+            size = size_bytes(box, made)
+        self.buffers.append(
+            Buffer(name=name or tensor, tensor=tensor, box=box, space=space.name, size_bytes=size)
+        )
+        return len(self.buffers) - 1
+
+    def in_place(self, tensor: str, buffer: int) -> int:
+        """A buffer for a tensor that takes the place of another one of the same shape."""
+        below = self.buffers[buffer]
+        root = below.view.buffer if below.view is not None else buffer
+        view = View(root, tuple(start for start, _ in self.buffers[root].box))
+        self.buffers.append(
+            Buffer(
+                name=tensor,
+                tensor=tensor,
+                box=below.box,
+                space=below.space,
+                size_bytes=below.size_bytes,
+                view=view,
+            )
+        )
+        return len(self.buffers) - 1
+
+    def outside(self, root: str, space: Space) -> int:
+        """The buffer of a whole tensor outside the scratchpads, made when first asked for."""
+        if root not in self._outside:
+            tensor = self.network.by_name[root]
+            number = self.buffer(root, whole(tensor.shape), space)
+            self._outside[root] = number
+            if tensor.role in ("input", "constant"):
+                self.given.append(number)
+        return self._outside[root]
+
+    def view(self, buffer: int, tensor: str) -> int:
+        """A buffer as a tensor that lies in the storage of the buffer's own tensor."""
+        below = self.buffers[buffer]
+        lies = self.storage[tensor]
+        if below.tensor == tensor:
+            return buffer
+        key = (buffer, tensor)
+        if key not in self._views:
+            made = self.network.by_name[tensor]
+            if lies.origin is None:
+                box, view = whole(made.shape), View(buffer)
+            else:
+                back = [-step for step in lies.origin]
+                box = overlap(shifted(below.box, back), whole(made.shape))
+                first = tuple(
+                    start + step for (start, _), step in zip(box, lies.origin, strict=True)
+                )
+                view = View(buffer, first)
+            self.buffers.append(
+                Buffer(
+                    name=tensor,
+                    tensor=tensor,
+                    box=box,
+                    space=below.space,
+                    size_bytes=size_bytes(box, made),
+                    view=view,
+                )
+            )
+            self._views[key] = len(self.buffers) - 1
+        return self._views[key]
+
+    def add(self, task: Task) -> int:
+        """Append a task; it waits for whoever wrote what it reads."""
+        number = len(self.tasks)
+        after = set(task.after)
+        for access in task.reads:
+            after.update(self._writers_of(access))
+        self.tasks.append(replace(task, after=tuple(sorted(after))))
+        for access in task.writes:
+            root, box = self._below(access)
+            self._writers.setdefault(root, []).append((box, number))
+        return number
+
+    def transfer(
+        self, source: Access, targets: Sequence[Access], *, kind: TaskKind, name: str, op: str = ""
+    ) -> int:
+        """Append a transfer from one buffer to one or, for the same bytes, several others."""
+        read = self.buffers[source.buffer]
+        routes = [self.route(read.space, self.buffers[t.buffer].space) for t in targets]
+        size = size_bytes(source.box, self.network.by_name[read.tensor])
+        first = routes[0]
+        space = {s.name: s.memory for s in self.places.spaces}
+        charges = [Charge(space[read.space], size, 0, size * first.read_pj_per_byte)]
+        charges += [Charge(space[r.target], 0, size, size * r.write_pj_per_byte) for r in routes]
+        return self.add(
+            Task(
+                name=name,
+                kind=kind,
+                engine=first.engine,
+                cycles=max(route.cycles(size) for route in routes),
+                reads=(source,),
+                writes=tuple(targets),
+                op=op,
+                setup_cycles=first.setup_cycles,
+                ports=tuple(dict.fromkeys(port for route in routes for port in route.ports)),
+                charges=tuple(charges),
+            )
+        )
+
+    def route(self, source: str, target: str) -> Route:
+        """The way between two spaces.
+
+        Raises:
+            KeyError: there is none.
+        """
+        return self.places.routes[source, target]
+
+    def _below(self, access: Access) -> tuple[int, Box | None]:
+        """The buffer that holds the bytes of an access, and where; None: under another shape."""
+        buffer = self.buffers[access.buffer]
+        if buffer.view is None:
+            return access.buffer, access.box
+        if buffer.view.origin is None:
+            return buffer.view.buffer, None
+        steps = [
+            origin - start
+            for origin, (start, _) in zip(buffer.view.origin, buffer.box, strict=True)
+        ]
+        return buffer.view.buffer, shifted(access.box, steps)
+
+    def _writers_of(self, access: Access) -> Iterable[int]:
+        root, box = self._below(access)
+        for written, task in self._writers.get(root, ()):
+            if box is None or written is None or not is_empty(overlap(box, written)):
+                yield task
+
+    def holds(self, buffer: int, box: Box) -> bool:
+        """Whether a buffer has room for a box of its tensor."""
+        return contains(self.buffers[buffer].box, box)

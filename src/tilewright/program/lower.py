@@ -1,0 +1,437 @@
+"""From a network to a program: tiles become tasks, copies are put in where they are needed."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import product, zip_longest
+
+from tilewright.errors import InfeasibleError, Problem
+from tilewright.machine.model import OUTPUT_OPERAND, Machine
+from tilewright.mapping.search import SearchOptions
+from tilewright.network.graph import Network, Op, Operand
+from tilewright.program.boxes import (
+    Ranges,
+    contains,
+    elements,
+    is_empty,
+    overlap,
+    size_bytes,
+    touched,
+)
+from tilewright.program.build import Builder
+from tilewright.program.model import Access, Box, Charge, Program, Space, Task, TaskKind
+from tilewright.program.places import Places, core_engine, places_of, vector_engine
+from tilewright.program.residence import ANYWHERE, Layout, Residence
+from tilewright.program.stages import Stage, Storage, stages_of, storages
+from tilewright.program.tile import Goal, tileable
+from tilewright.program.tile_cost import Sums, TileCost, TileCosts
+
+
+@dataclass(frozen=True, kw_only=True)
+class Lowered:
+    """A program and what was decided on the way to it."""
+
+    program: Program
+    stages: tuple[Stage, ...]
+    layout: Layout
+    assumptions: tuple[str, ...]
+    steps: tuple[int, ...]
+    """Per stage the fewest cycles that an engine needs for it, all cores at work."""
+
+
+def lower(
+    network: Network, machine: Machine, order: Sequence[Op], goal: Goal, options: SearchOptions
+) -> Lowered:
+    """The program of a network on a machine, its ops in the given order.
+
+    Raises:
+        InfeasibleError: an op does not fit, or cannot be mapped.
+    """
+    places = places_of(machine)
+    homes = [places.home(carrier) for carrier in ("I1", "I2", OUTPUT_OPERAND)]
+    joins = homes[0] is not None and all(home == homes[0] for home in homes)
+    storage, stages = storages(network, stages_of(network, order, joins_on_array=joins))
+    costs = TileCosts(network=network, places=places, options=options)
+    residence = Residence(network, places, costs, stages, storage, goal)
+    layout = residence.layout()
+    lowering = Lowering(
+        network, places, costs, residence, layout, Builder(network, places, storage)
+    )
+    for number, stage in enumerate(stages):
+        lowering.emit(number, stage)
+    return Lowered(
+        program=lowering.program(),
+        stages=tuple(stages),
+        layout=layout,
+        assumptions=places.assumptions,
+        steps=(),
+    )
+
+
+@dataclass
+class Lowering:
+    """Emits the tasks of one stage after the other."""
+
+    network: Network
+    places: Places
+    costs: TileCosts
+    residence: Residence
+    layout: Layout
+    builder: Builder
+    kept: dict[tuple[str, int], int] = field(default_factory=dict)
+    staged: dict[tuple[str, Box, str], int] = field(default_factory=dict)
+    """Buffers of tiles that were brought, by tensor, box and space."""
+    partial: dict[tuple[int, Box], int] = field(default_factory=dict)
+
+    @property
+    def storage(self) -> Mapping[str, Storage]:
+        """Where each tensor's elements lie."""
+        return self.residence.storage
+
+    def program(self) -> Program:
+        """What was emitted."""
+        builder = self.builder
+        results = []
+        for tensor in self.network.outputs:
+            root = self.storage[tensor.name].root
+            space = self._beyond(root)
+            results.append(builder.view(builder.outside(root, space), tensor.name))
+        return Program(
+            name=self.network.name,
+            spaces=self.places.spaces,
+            engines=self.places.engines,
+            routes=tuple(self.places.routes.values()),
+            buffers=tuple(builder.buffers),
+            tasks=tuple(builder.tasks),
+            given=tuple(builder.given),
+            results=tuple(results),
+            mappings=tuple(self.costs.mappings),
+        )
+
+    def emit(self, number: int, stage: Stage) -> None:
+        """Emit a stage's tiles, one core's after the other's, in the order of its tiling."""
+        tiling, parts = self.layout.tilings[number], self.layout.parts[number]
+        sums = [d for d in tileable(stage.op)[2] if d in tiling.order]
+        tiles = [list(_tiles(ranges, tiling.lengths, tiling.order)) for ranges in parts]
+        sharing = self._sharing(stage, tiles)
+        for column in zip_longest(*tiles):
+            for core, ranges in enumerate(column):
+                if ranges is not None:
+                    self._replace_input(number, stage, core)
+                    part = _sums(parts[core], ranges, sums)
+                    self._emit_tile(stage, core, ranges, part, sharing)
+        self.partial.clear()
+
+    def _sharing(
+        self, stage: Stage, tiles: Sequence[Sequence[Ranges]]
+    ) -> Mapping[tuple[str, Box], tuple[int, ...]]:
+        """Which cores want the same box of a tensor that comes from outside."""
+        wanted: dict[tuple[str, Box], dict[int, None]] = {}
+        if len(tiles) > 1:
+            for core, ranges_of_core in enumerate(tiles):
+                for ranges in ranges_of_core:
+                    for operand in stage.inputs:
+                        shape = self.network.by_name[operand.tensor].shape
+                        key = operand.tensor, touched(operand, ranges, shape)
+                        wanted.setdefault(key, {})[core] = None
+        return {key: tuple(cores) for key, cores in wanted.items()}
+
+    def _replace_input(self, number: int, stage: Stage, core: int) -> None:
+        """Let a stage's result take the place of the input that it overwrites."""
+        name = self.layout.in_place.get(number)
+        made = self.storage[stage.results[0].tensor].root
+        if name is not None and (made, core) not in self.kept and (name, core) in self.kept:
+            self.kept[made, core] = self.builder.in_place(made, self.kept[name, core])
+
+    def _emit_tile(
+        self,
+        stage: Stage,
+        core: int,
+        ranges: Ranges,
+        sums: Sums,
+        sharing: Mapping[tuple[str, Box], tuple[int, ...]],
+    ) -> None:
+        reads = []
+        for operand in stage.inputs:
+            shape = self.network.by_name[operand.tensor].shape
+            box = touched(operand, ranges, shape)
+            if not is_empty(box):
+                cores = sharing.get((operand.tensor, box), (core,))
+                reads.append(self._read(stage, operand, box, core, cores))
+        reads += self._partial_sums(stage, core, ranges, sums.continued)
+        if sums.unfinished:
+            writes = self._partial_sums(stage, core, ranges, True)
+            outgoing: list[tuple[Access, Access]] = []
+        else:
+            writes, outgoing = self._write(stage, core, ranges)
+        cost = self._cost(stage, ranges, sums, reads, writes)
+        self.builder.add(
+            Task(
+                name=_label(stage.op.name, ranges, stage.op),
+                kind="compute",
+                engine=self._engine(stage, core, reads, writes),
+                cycles=cost.cycles,
+                reads=tuple(reads),
+                writes=tuple(writes),
+                op=stage.op.name,
+                fused=() if sums.unfinished else tuple(op.name for op in stage.fused),
+                tile=tuple((dim, *span) for dim, span in ranges.items()),
+                mapping=cost.mapping,
+                ports=self._streamed_ports(reads, writes),
+                charges=cost.charges,
+            )
+        )
+        for source, target in outgoing:
+            name = f"{self.builder.buffers[source.buffer].tensor} out"
+            self.builder.transfer(source, [target], kind="store", name=name)
+
+    def _engine(
+        self, stage: Stage, core: int, reads: Sequence[Access], writes: Sequence[Access]
+    ) -> str:
+        if stage.worker == "array":
+            return core_engine(core)
+        if stage.worker == "move":
+            buffers = self.builder.buffers
+            pair = (buffers[reads[0].buffer].space, buffers[writes[0].buffer].space)
+            if pair in self.places.routes:
+                return self.places.routes[pair].engine
+        return vector_engine(core)
+
+    def _cost(
+        self,
+        stage: Stage,
+        ranges: Ranges,
+        sums: Sums,
+        reads: Sequence[Access],
+        writes: Sequence[Access],
+    ) -> TileCost:
+        lengths = {dim: stop - start for dim, (start, stop) in ranges.items()}
+        made = sum(elements(access.box) for access in writes[:1]) * len(stage.fused)
+        extra = (self.costs.in_passing(made),) if stage.fused and not sums.unfinished else ()
+        if stage.worker == "array":
+            found = self.costs.on_array(stage.op, lengths, sums)
+            if not extra:
+                return found
+            return TileCost(
+                cycles=found.cycles, charges=(*found.charges, *extra), mapping=found.mapping
+            )
+        read, written = self._bytes(reads), self._bytes(writes)
+        if stage.worker == "vector":
+            points = 1
+            for length in lengths.values():
+                points *= length
+            found = self.costs.on_vector_unit(points, read, written)
+            return TileCost(cycles=found.cycles, charges=(*found.charges, *extra))
+        return self._moving(reads, writes, read, written)
+
+    def _moving(
+        self,
+        reads: Sequence[Access],
+        writes: Sequence[Access],
+        read: Mapping[str, int],
+        written: Mapping[str, int],
+    ) -> TileCost:
+        """The cost of rearranging elements: on a DMA engine if one serves, else the vector unit."""
+        buffers = self.builder.buffers
+        pair = (buffers[reads[0].buffer].space, buffers[writes[0].buffer].space)
+        route = self.places.routes.get(pair)
+        if route is None:
+            return self.costs.on_vector_unit(sum(elements(w.box) for w in writes), read, written)
+        size = max(sum(read.values()), sum(written.values()))
+        charges = [Charge(m, n, 0, n * route.read_pj_per_byte) for m, n in read.items()]
+        charges += [Charge(m, 0, n, n * route.write_pj_per_byte) for m, n in written.items()]
+        return TileCost(cycles=route.cycles(size), charges=tuple(charges))
+
+    def _bytes(self, accesses: Sequence[Access]) -> dict[str, int]:
+        """Bytes touched by memory."""
+        memory = {space.name: space.memory for space in self.places.spaces}
+        total: dict[str, int] = {}
+        for access in accesses:
+            buffer = self.builder.buffers[access.buffer]
+            size = size_bytes(access.box, self.network.by_name[buffer.tensor])
+            total[memory[buffer.space]] = total.get(memory[buffer.space], 0) + size
+        return total
+
+    def _streamed_ports(self, reads: Sequence[Access], writes: Sequence[Access]) -> tuple[str, ...]:
+        """Ports of external memories that a task reads or writes while it runs."""
+        found: dict[str, None] = {}
+        for accesses, reading in ((reads, True), (writes, False)):
+            for access in accesses:
+                space = self.builder.buffers[access.buffer].space
+                for route in self.places.routes.values():
+                    if (route.source if reading else route.target) == space:
+                        found.update(dict.fromkeys(route.ports if self._is_external(space) else ()))
+                        break
+        return tuple(found)
+
+    def _is_external(self, space: str) -> bool:
+        return any(s.name == space and s.kind == "external" for s in self.places.spaces)
+
+    def _read(
+        self, stage: Stage, operand: Operand, box: Box, core: int, sharing: Sequence[int]
+    ) -> Access:
+        """Where a task finds a box of an operand; the copy that brings it there is put in."""
+        tensor = operand.tensor
+        root = self.storage[tensor].root
+        memory = self.residence.where(stage, operand)
+        kept = self._kept(root, core)
+        if kept is not None:
+            view = self.builder.view(kept, tensor)
+            here = self.residence.home_of_kept(root)
+            if memory in (ANYWHERE, here):
+                return Access(view, box)
+            target = self.places.named(memory or here, core)
+            return self._bring(Access(view, box), [target], target, kind="move")
+        outside = self.builder.view(self.builder.outside(root, self._beyond(root)), tensor)
+        home = self.places.home("I1")
+        if memory is None or (memory == ANYWHERE and home is None):
+            return Access(outside, box)
+        name = memory or (home.name if home is not None else "")
+        targets = [self.places.named(name, number) for number in sharing]
+        return self._bring(
+            Access(outside, box), targets, self.places.named(name, core), kind="load"
+        )
+
+    def _kept(self, root: str, core: int) -> int | None:
+        """The buffer in which a core keeps a tensor; an input that is kept is loaded at once."""
+        if (root, core) not in self.layout.kept:
+            return None
+        if (root, core) not in self.kept:
+            space = self.places.named(self.residence.home_of_kept(root), core)
+            box = self.layout.kept[root, core]
+            self.kept[root, core] = self.builder.buffer(root, box, space)
+            if self.network.by_name[root].role == "input":
+                source = Access(self.builder.outside(root, self._beyond(root)), box)
+                target = Access(self.kept[root, core], box)
+                self.builder.transfer(source, [target], kind="load", name=f"{root} in")
+        return self.kept[root, core]
+
+    def _beyond(self, root: str) -> Space:
+        space = self.residence.outside(self.network.by_name[root])
+        if space is None:
+            message = f"tensor {root!r} has nowhere to come from or to go to"
+            hint = "declare an external memory, or a source and a sink"
+            raise InfeasibleError(Problem(message=message, hint=hint))
+        return space
+
+    def _bring(
+        self, source: Access, targets: Sequence[Space], wanted: Space, *, kind: TaskKind
+    ) -> Access:
+        """A copy of a box in a space, made once; `targets` get it in the same transfer."""
+        tensor = self.builder.buffers[source.buffer].tensor
+        if (tensor, source.box, wanted.name) not in self.staged:
+            fresh = [
+                space
+                for space in dict.fromkeys((*targets, wanted))
+                if (tensor, source.box, space.name) not in self.staged
+            ]
+            made = [
+                Access(self.builder.buffer(tensor, source.box, space), source.box)
+                for space in fresh
+            ]
+            try:
+                self.builder.transfer(source, made, kind=kind, name=f"{tensor} in")
+            except KeyError:
+                near = self.builder.buffers[source.buffer].space
+                message = f"nothing moves {tensor!r} from {near} to {wanted.name}"
+                hint = f"let a DMA engine serve the route [{near}, {wanted.memory}]"
+                raise InfeasibleError(Problem(message=message, hint=hint)) from None
+            for space, access in zip(fresh, made, strict=True):
+                self.staged[tensor, source.box, space.name] = access.buffer
+        return Access(self.staged[tensor, source.box, wanted.name], source.box)
+
+    def _partial_sums(self, stage: Stage, core: int, ranges: Ranges, wanted: bool) -> list[Access]:
+        """Where a task finds or leaves partial sums."""
+        if not wanted:
+            return []
+        result = stage.op.outputs[0]
+        box = touched(result, ranges, self.network.by_name[result.tensor].shape)
+        home = self.places.home(OUTPUT_OPERAND)
+        assert home is not None
+        if (core, box) not in self.partial:
+            bits = self.costs.nest(stage.op)[0].operands[0].bits
+            name = f"{result.tensor} partial sums"
+            space = self.places.named(home.name, core)
+            self.partial[core, box] = self.builder.buffer(
+                result.tensor, box, space, name=name, bits=bits
+            )
+        return [Access(self.partial[core, box], box)]
+
+    def _write(
+        self, stage: Stage, core: int, ranges: Ranges
+    ) -> tuple[list[Access], list[tuple[Access, Access]]]:
+        """Where a task writes its results, and what of that has to be taken outside."""
+        writes: list[Access] = []
+        outgoing = []
+        for operand in stage.results:
+            shape = self.network.by_name[operand.tensor].shape
+            box = touched(operand, ranges, shape)
+            memory = self.residence.where(stage, operand)
+            made = list(self._kept_copies(operand.tensor, box))
+            own = next((a for c, a in made if c == core and contains(a.box, box)), None)
+            writes += [access for _, access in made]
+            if not made or self._goes_out(operand.tensor):
+                root = self.storage[operand.tensor].root
+                below = self.builder.outside(root, self._beyond(root))
+                outside = Access(self.builder.view(below, operand.tensor), box)
+                if memory is None:
+                    writes.append(outside)
+                    continue
+                if own is None:
+                    space = self.places.named(memory, core)
+                    own = Access(self.builder.buffer(operand.tensor, box, space), box)
+                    writes.append(own)
+                outgoing.append((Access(own.buffer, box), outside))
+        return writes, outgoing
+
+    def _kept_copies(self, tensor: str, box: Box) -> Iterator[tuple[int, Access]]:
+        """Parts of a box that cores keep."""
+        lies = self.storage[tensor]
+        for core in range(self.places.cores):
+            if (lies.root, core) not in self.layout.kept:
+                continue
+            kept = self._kept(lies.root, core)
+            assert kept is not None
+            view = self.builder.view(kept, tensor)
+            common = overlap(self.builder.buffers[view].box, box)
+            if not is_empty(common):
+                yield core, Access(view, common)
+
+    def _goes_out(self, tensor: str) -> bool:
+        """Whether a tensor has to be outside: it is a result, or part of one, or is not kept."""
+        root = self.storage[tensor].root
+        is_kept = any((root, core) in self.layout.kept for core in range(self.places.cores))
+        results = {self.storage[t.name].root for t in self.network.outputs}
+        return root in results or not is_kept
+
+
+def _tiles(
+    ranges: Ranges, lengths: Mapping[str, int], order: Sequence[str]
+) -> Iterator[dict[str, tuple[int, int]]]:
+    """The tiles of a part, the last loop of the order running fastest."""
+    steps = [
+        [
+            (start, min(start + lengths[dim], ranges[dim][1]))
+            for start in range(*ranges[dim], lengths[dim])
+        ]
+        for dim in order
+    ]
+    for spans in product(*steps):
+        yield {**ranges, **dict(zip(order, spans, strict=True))}
+
+
+def _sums(part: Ranges, tile: Ranges, loops: Sequence[str]) -> Sums:
+    """Which part of its sums a tile adds."""
+    return Sums(
+        continued=any(tile[d][0] > part[d][0] for d in loops),
+        unfinished=any(tile[d][1] < part[d][1] for d in loops),
+    )
+
+
+def _label(name: str, ranges: Ranges, op: Op) -> str:
+    """An op's name, with the ranges of the loops that are cut."""
+    cut = [
+        f"{dim}{start}:{stop}"
+        for dim, (start, stop) in ranges.items()
+        if stop - start < op.sizes[dim]
+    ]
+    return f"{name} [{' '.join(cut)}]" if cut else name

@@ -1,0 +1,73 @@
+"""The order problem of a network: its ops and the bytes of its activations."""
+
+from typing import Final
+
+from tilewright.network.graph import Network, Op, Tensor
+from tilewright.program.order import OrderOp, OrderProblem
+
+_SAME_BYTES: Final = frozenset("identity reshape".split())
+_ELEMENT_WISE: Final = frozenset(
+    """
+    add sub mul div pow mod min max mean atan2 bit_shift prelu where
+    and or xor not bitwise_and bitwise_or bitwise_xor bitwise_not
+    relu relu6 leaky_relu elu selu celu thresholded_relu clip shrink
+    sigmoid hard_sigmoid hard_swish swish mish tanh softplus softsign gelu erf
+    exp log sqrt rsqrt reciprocal abs neg sign floor ceil round
+    square squared_difference floor_div
+    sin cos tan asin acos atan sinh cosh asinh acosh atanh
+    quantize dequantize requantize cast
+    """.split()
+)
+
+
+def problem_of(network: Network, *, in_place: bool = True) -> OrderProblem:
+    """Which orders the network's ops may have, and the bytes of the tensors between them.
+
+    Constants are left out: they are copied when their op needs them, whatever the order. With
+    `in_place`, element-wise ops and reshapes may write over what they are the last to read.
+    """
+    tensors = [tensor for tensor in network.tensors if tensor.role != "constant"]
+    number = {tensor.name: position for position, tensor in enumerate(tensors)}
+    return OrderProblem(
+        ops=tuple(
+            OrderOp(
+                name=op.name,
+                reads=_numbers([operand.tensor for operand in op.inputs], number),
+                writes=_numbers([operand.tensor for operand in op.outputs], number),
+                in_place=in_place and _may_overwrite(op, network),
+            )
+            for op in network.ops
+        ),
+        sizes_bytes=tuple(tensor.size_bytes for tensor in tensors),
+        inputs=_with_role(tensors, "input"),
+        outputs=_with_role(tensors, "output"),
+    )
+
+
+def _with_role(tensors: list[Tensor], role: str) -> tuple[int, ...]:
+    return tuple(number for number, tensor in enumerate(tensors) if tensor.role == role)
+
+
+def _numbers(names: list[str], number: dict[str, int]) -> tuple[int, ...]:
+    return tuple(dict.fromkeys(number[name] for name in names if name in number))
+
+
+def _may_overwrite(op: Op, network: Network) -> bool:
+    """Whether every point of the op reads, of the first tensor of its result's size, only that
+    element in whose place it writes."""
+    result = op.outputs[0]
+    size = network.by_name[result.tensor].size_bytes
+    read = [operand.tensor for operand in op.inputs]
+    alike = (
+        network.by_name[name]
+        for name in read
+        if network.by_name[name].role != "constant" and network.by_name[name].size_bytes == size
+    )
+    first = next(alike, None)
+    if first is None:
+        return False
+    if op.kind in _SAME_BYTES:
+        return True
+    return op.kind in _ELEMENT_WISE and all(
+        operand.index == result.index for operand in op.inputs if operand.tensor == first.name
+    )

@@ -1,0 +1,289 @@
+"""Where a machine can hold buffers, what moves them, and where each operand of an op has to lie."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Literal
+
+from tilewright.errors import InputError, Problem
+from tilewright.machine.model import (
+    OUTPUT_OPERAND,
+    Core,
+    Direction,
+    DmaEngine,
+    End,
+    Machine,
+    Memory,
+    Port,
+)
+from tilewright.program.model import Engine, Route, Space
+
+READ: tuple[Direction, ...] = ("tl", "th")
+WRITE: tuple[Direction, ...] = ("fh", "fl")
+ONCE = ("sensor", "noc")
+"""Kinds of source that hand out every value once."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Places:
+    """Spaces, engines and routes of a machine, and what serves where the file names nothing."""
+
+    machine: Machine
+    core: Core
+    """The kind of core that computes: the machine's first."""
+    spaces: tuple[Space, ...]
+    engines: tuple[Engine, ...]
+    routes: Mapping[tuple[str, str], Route]
+    assumptions: tuple[str, ...]
+
+    @property
+    def cores(self) -> int:
+        """Cores that share the work."""
+        return self.core.count
+
+    def named(self, memory: str, core: int) -> Space:
+        """The space that a memory is for a core."""
+        return next(
+            space for space in self.spaces if space.memory == memory and space.core in (core, None)
+        )
+
+    def home(self, carrier: str) -> Memory | None:
+        """The scratchpad in which an operand of the array lies; None: it streams from above."""
+        chain = self.machine.chain(self.core, carrier)
+        return next((m for m in reversed(chain) if m.role == "scratchpad"), None)
+
+    def origin(self, carrier: str) -> Space | None:
+        """Where tensors that the array reads as `carrier` come from at first."""
+        return self._outside(carrier, "external", "source")
+
+    def destination(self) -> Space | None:
+        """Where results go in the end."""
+        found = [m for m in self._external(OUTPUT_OPERAND) if _port(m, WRITE) is not None]
+        if found:
+            return next(space for space in self.spaces if space.memory == found[-1].name)
+        return next((space for space in self.spaces if space.kind == "sink"), None)
+
+    def overflow(self) -> Space | None:
+        """Where activations can wait that find no room: an external memory that can be written."""
+        space = self.destination()
+        return space if space is not None and space.kind == "external" else None
+
+    def _external(self, carrier: str) -> list[Memory]:
+        return [m for m in self.machine.chain(self.core, carrier) if m.role == "external"]
+
+    def _outside(self, carrier: str, *kinds: str) -> Space | None:
+        found = [m.name for m in self._external(carrier) if _port(m, READ) is not None]
+        ends = [end.name for end in self.machine.sources if carrier in end.operands]
+        names = [*reversed(found), *ends]
+        spaces = {space.memory: space for space in self.spaces if space.kind in kinds}
+        return next((spaces[name] for name in names if name in spaces), None)
+
+
+def places_of(machine: Machine) -> Places:
+    """The spaces, engines and routes of a machine."""
+    core = machine.cores[0]
+    spaces = (*_spaces(machine, core), *_ends(machine))
+    dma, assumed = _dma(machine, core)
+    ports = {s.name: _lanes(machine, s, dma[0]) for s in spaces if s.kind == "external"}
+    engines = [
+        Engine(name=name, count=1)
+        for number in range(core.count)
+        for name in (core_engine(number), vector_engine(number))
+    ]
+    for engine in dma:
+        engines += [
+            Engine(name=_queue(engine, queue), count=engine.ports) for queue in range(engine.queues)
+        ]
+    engines += [Engine(name=space.name) for space in spaces if space.kind in ("source", "sink")]
+    engines += [port for pair in ports.values() for port in dict.fromkeys(pair)]
+    routes = {(route.source, route.target): route for route in _routes(machine, spaces, dma, ports)}
+    return Places(
+        machine=machine,
+        core=core,
+        spaces=spaces,
+        engines=tuple(engines),
+        routes=routes,
+        assumptions=(*assumed, *_assumptions(machine, core)),
+    )
+
+
+def core_engine(number: int) -> str:
+    """The name of a core's array as an engine."""
+    return f"core[{number}]"
+
+
+def vector_engine(number: int) -> str:
+    """The name of a core's vector unit as an engine."""
+    return f"core[{number}].vector"
+
+
+def _assumptions(machine: Machine, core: Core) -> Iterator[str]:
+    if core.vector is None:
+        yield (
+            f"no vector unit is declared: 16 lanes at {core.array.mac_pj:g} pJ an operation serve"
+        )
+    if len(machine.cores) > 1:
+        yield f"only cores of the kind {core.name!r} are used"
+    if core.count > 1:
+        yield "a transfer can write the same bytes to several cores at once"
+
+
+def _spaces(machine: Machine, core: Core) -> Iterator[Space]:
+    for number in range(core.count):
+        for memory in core.memories:
+            if memory.role == "scratchpad":
+                name = memory.name if core.count == 1 else f"{memory.name}[{number}]"
+                yield _space(memory, name, None if core.count == 1 else number)
+    for memory in machine.shared:
+        if memory.role == "scratchpad":
+            yield _space(memory, memory.name, None)
+    for memory in (*core.memories, *machine.shared):
+        if memory.role == "external":
+            yield _space(memory, memory.name, None)
+
+
+def _space(memory: Memory, name: str, core: int | None) -> Space:
+    return Space(
+        name=name,
+        memory=memory.name,
+        kind="external" if memory.role == "external" else "scratchpad",
+        size_bytes=memory.size_bytes,
+        alignment_bytes=memory.alignment_bytes,
+        core=core,
+    )
+
+
+def _ends(machine: Machine) -> Iterator[Space]:
+    kinds: tuple[tuple[tuple[End, ...], Literal["source", "sink"]], ...] = (
+        (machine.sources, "source"),
+        (machine.sinks, "sink"),
+    )
+    for ends, kind in kinds:
+        for end in ends:
+            yield Space(
+                name=end.name,
+                memory=end.name,
+                kind=kind,
+                size_bytes=0,
+                rereadable=end.kind not in ONCE,
+            )
+
+
+def _dma(machine: Machine, core: Core) -> tuple[tuple[DmaEngine, ...], list[str]]:
+    """The machine's engines, or one as wide as what lies outside."""
+    if machine.dma:
+        return machine.dma, []
+    external = [m for m in machine.levels(core) if m.role == "external"]
+    widths = [port.bits_per_cycle for m in external[-1:] for port in m.ports]
+    widths = widths or [end.bits_per_cycle for end in machine.sources if end.bits_per_cycle]
+    widths = widths or [p.bits_per_cycle for m in machine.memories for p in m.ports]
+    if not widths:
+        raise InputError(Problem(message="the machine has no memory with a port", file=""))
+    engine = DmaEngine(
+        name="dma", ports=1, queues=1, bits_per_cycle=max(widths), setup_cycles=0, routes=()
+    )
+    return (engine,), [f"no DMA engine is declared: one of {max(widths)} bit a cycle serves"]
+
+
+def _queue(engine: DmaEngine, queue: int) -> str:
+    return engine.name if engine.queues == 1 else f"{engine.name}.{queue}"
+
+
+def _lanes(machine: Machine, space: Space, dma: DmaEngine) -> tuple[Engine, Engine]:
+    """The read and the write side of an external memory; one and the same if a port does both."""
+    memory = next(m for m in machine.memories if m.name == space.memory)
+    read, write = _port(memory, READ), _port(memory, WRITE)
+    first = read or write
+    if first is None:
+        raise InputError(Problem(message=f"memory {memory.name!r} has no port", file=""))
+    sides = []
+    for port in (read or first, write or first):
+        alike = [p for p in memory.ports if p.kind == port.kind]
+        lanes = sum(max(1, p.bits_per_cycle // dma.bits_per_cycle) for p in alike)
+        sides.append(Engine(name=f"{space.name}.{port.name}", count=lanes))
+    return sides[0], sides[1]
+
+
+def _port(memory: Memory, directions: tuple[Direction, ...]) -> Port | None:
+    """The widest port for one of some directions, of whatever operand."""
+    found = [p for p in memory.ports if any(use in directions for _, use in p.uses)]
+    return max(found, key=lambda port: port.bits_per_cycle, default=None)
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Side:
+    """One end of a route: bits a cycle, energy a byte, and the port that is held, if any."""
+
+    bits_per_cycle: int
+    pj_per_byte: float
+    port: tuple[str, ...]
+
+
+def _routes(
+    machine: Machine,
+    spaces: tuple[Space, ...],
+    dma: tuple[DmaEngine, ...],
+    ports: Mapping[str, tuple[Engine, Engine]],
+) -> Iterator[Route]:
+    for source in spaces:
+        for target in spaces:
+            if source == target or source.kind == "sink" or target.kind == "source":
+                continue
+            if source.kind != "scratchpad" and target.kind != "scratchpad":
+                continue
+            engine = _mover(source, target, dma)
+            read = _side(machine, source, target, ports, reads=True)
+            write = _side(machine, target, source, ports, reads=False)
+            if engine is None or read is None or write is None:
+                continue
+            bits = min(engine.bits_per_cycle, read.bits_per_cycle, write.bits_per_cycle)
+            queue = 0 if source.kind != "scratchpad" else engine.queues - 1
+            yield Route(
+                source=source.name,
+                target=target.name,
+                engine=_queue(engine, queue),
+                setup_cycles=engine.setup_cycles,
+                bytes_per_cycle=Fraction(bits, 8),
+                ports=(*read.port, *write.port),
+                read_pj_per_byte=read.pj_per_byte,
+                write_pj_per_byte=write.pj_per_byte,
+            )
+
+
+def _mover(source: Space, target: Space, dma: tuple[DmaEngine, ...]) -> DmaEngine | None:
+    """What moves bytes between two spaces; sources and sinks do it themselves."""
+    for end in (source, target):
+        if end.kind in ("source", "sink"):
+            return DmaEngine(
+                name=end.name, ports=1, queues=1, bits_per_cycle=2**20, setup_cycles=0, routes=()
+            )
+    pair = (source.memory, target.memory)
+    return next((e for e in dma if not e.routes or pair in e.routes), None)
+
+
+def _side(
+    machine: Machine,
+    space: Space,
+    other: Space,
+    ports: Mapping[str, tuple[Engine, Engine]],
+    *,
+    reads: bool,
+) -> _Side | None:
+    """How a space can be read or written by a transfer; None if it cannot."""
+    if space.kind in ("source", "sink"):
+        end = next(e for e in (*machine.sources, *machine.sinks) if e.name == space.name)
+        if end.memory != other.memory:
+            return None
+        bits = end.bits_per_cycle or 2**20
+        return _Side(bits_per_cycle=bits, pj_per_byte=8 * end.pj_per_bit, port=())
+    memory = next(m for m in machine.memories if m.name == space.memory)
+    port = _port(memory, READ if reads else WRITE)
+    if port is None:
+        return None
+    energy = memory.read_pj if reads else memory.write_pj
+    held = (ports[space.name][0 if reads else 1].name,) if space.name in ports else ()
+    return _Side(
+        bits_per_cycle=port.bits_per_cycle,
+        pj_per_byte=8 * energy / port.bits_per_cycle,
+        port=held,
+    )

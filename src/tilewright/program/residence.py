@@ -1,0 +1,435 @@
+"""Where tensors live: which part of each stays in which core's scratchpad, and how ops are cut.
+
+Ops are cut over the cores first. Then a tensor between two ops is *kept*, all that a core needs of
+it in one buffer, unless an op that touches it has no room for its tiles beside it or would be
+slower for it; what is not kept goes out to the external memory tile by tile and comes back so.
+"""
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from tilewright.errors import InfeasibleError, Problem
+from tilewright.machine.model import OUTPUT_OPERAND
+from tilewright.mapping.network import default_vector_unit
+from tilewright.network.graph import Network, Operand, Tensor
+from tilewright.program.boxes import Ranges, around, shifted, size_bytes, touched, whole
+from tilewright.program.model import Box, Space
+from tilewright.program.places import Places
+from tilewright.program.stages import Stage, Storage
+from tilewright.program.tile import Goal, Tenant, Tiling, Work, choose, tile_bytes, tileable
+from tilewright.program.tile_cost import CARRIERS, TileCosts
+from tilewright.units import format_bytes
+
+ANYWHERE = ""
+"""Instead of a memory's name: whatever scratchpad holds the tensor."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Layout:
+    """The ranges of each core per stage, the tiling of each stage, and what each core keeps."""
+
+    parts: tuple[tuple[Ranges, ...], ...]
+    tilings: tuple[Tiling, ...]
+    kept: Mapping[tuple[str, int], Box]
+    in_place: Mapping[int, str]
+    """Stages whose result takes the place of an input: its root tensor."""
+
+
+@dataclass
+class Residence:
+    """What is known while it is decided where tensors live."""
+
+    network: Network
+    places: Places
+    costs: TileCosts
+    stages: Sequence[Stage]
+    storage: Mapping[str, Storage]
+    goal: Goal
+    parts: list[tuple[Ranges, ...]] = field(default_factory=list)
+    unrolled: list[Mapping[str, int]] = field(default_factory=list)
+    boxes: dict[tuple[str, int], Box] = field(default_factory=dict)
+    """Per root and core all that the core's ops read of it."""
+    gone: dict[str, None] = field(default_factory=dict)
+    """Roots that are not kept, in the order in which that was decided."""
+    _tilings: dict[object, Tiling | None] = field(default_factory=dict)
+
+    def layout(self) -> Layout:
+        """Decide everything.
+
+        Raises:
+            InfeasibleError: an op does not fit however it is cut.
+        """
+        for stage in self.stages:
+            factors, parts = self._cut(stage)
+            self.unrolled.append(factors)
+            self.parts.append(parts)
+        self._find_boxes()
+        for name in self._roots():
+            if not self._may_keep(name):
+                self.gone[name] = None
+        for number in range(len(self.stages)):
+            self._make_room(number)
+        tilings = [self._tiling(number) for number in range(len(self.stages))]
+        in_place = ((n, self._overwritten(n)) for n in range(len(self.stages)))
+        return Layout(
+            parts=tuple(self.parts),
+            tilings=tuple(t for t in tilings if t is not None),
+            kept={key: box for key, box in self.boxes.items() if key[0] not in self.gone},
+            in_place={number: name for number, name in in_place if name is not None},
+        )
+
+    def _cut(self, stage: Stage) -> tuple[Mapping[str, int], tuple[Ranges, ...]]:
+        """How a stage is unrolled and shared out over the cores, for the fewest cycles."""
+        op, cores = stage.op, self.places.cores
+        full: Ranges = {dim: (0, size) for dim, size in op.dims}
+        choices = self.costs.unrolled(op) if stage.worker == "array" else [{}]
+        weights, rest, _ = tileable(op)
+        best = min(choices, key=lambda factors: _steps(op.sizes, factors))
+        found: tuple[Ranges, ...] = (full,)
+        least = _steps(op.sizes, best)
+        for dim in (*rest, *weights) if cores > 1 else ():
+            for factors in choices:
+                chunk = _share(op.sizes[dim], cores, factors.get(dim, 1))
+                steps = _steps({**op.sizes, dim: chunk}, factors)
+                if steps < least:
+                    least, best = steps, factors
+                    starts = range(0, op.sizes[dim], chunk)
+                    found = tuple(
+                        {**full, dim: (start, min(start + chunk, op.sizes[dim]))}
+                        for start in starts
+                    )
+        return best, found
+
+    def _find_boxes(self) -> None:
+        for stage, parts in zip(self.stages, self.parts, strict=True):
+            for core, ranges in enumerate(parts):
+                for operand in stage.inputs:
+                    tensor = self.network.by_name[operand.tensor]
+                    if tensor.role == "constant":
+                        continue
+                    root, box = self.root_box(
+                        operand.tensor, touched(operand, ranges, tensor.shape)
+                    )
+                    key = (root, core)
+                    self.boxes[key] = around(self.boxes[key], box) if key in self.boxes else box
+
+    def root_box(self, tensor: str, box: Box) -> tuple[str, Box]:
+        """The storage that a box of a tensor lies in, and where; all of it for another shape."""
+        lies = self.storage[tensor]
+        if lies.origin is None:
+            return lies.root, whole(self.network.by_name[lies.root].shape)
+        return lies.root, shifted(box, lies.origin)
+
+    def _roots(self) -> list[str]:
+        return list(dict.fromkeys(root for root, _ in self.boxes))
+
+    def _may_keep(self, root: str) -> bool:
+        """Inputs come tile by tile, unless they come only once."""
+        tensor = self.network.by_name[root]
+        if self.places.home(OUTPUT_OPERAND) is None:
+            return False
+        if tensor.role == "input":
+            origin = self.places.origin("I1")
+            return origin is not None and not origin.rereadable
+        streamed = any(
+            self.where(stage, operand) is None
+            for stage in self.stages
+            for operand in stage.inputs
+            if self.storage[operand.tensor].root == root
+        )
+        return not streamed
+
+    def where(self, stage: Stage, operand: Operand) -> str | None:
+        """The memory in which a stage wants an operand; None: it reads or writes it outside."""
+        constant = self.network.by_name[operand.tensor].role == "constant"
+        if stage.worker == "array" and operand.name in CARRIERS:
+            carrier = CARRIERS[operand.name]
+        elif constant:
+            carrier = "I2" if self.places.home("I2") is not None else "I1"
+        elif any(operand.tensor == o.tensor for o in stage.results):
+            carrier = OUTPUT_OPERAND
+        else:
+            return ANYWHERE
+        home = self.places.home(carrier)
+        return None if home is None else home.name
+
+    def home_of_kept(self, root: str) -> str:
+        """The memory that a kept tensor lies in."""
+        is_input = self.network.by_name[root].role == "input"
+        home = self.places.home("I1" if is_input else OUTPUT_OPERAND)
+        assert home is not None
+        return home.name
+
+    def _make_room(self, number: int) -> None:
+        """Send tensors of a stage out until it fits, and as long as that makes it faster."""
+        while True:
+            now = self._tiling(number)
+            roots = [name for name in self._touched_roots(number) if self._may_send(name)]
+            if not roots:
+                break
+            largest = max(roots, key=lambda name: (self._bytes(name), name))
+            if now is not None:
+                self.gone[largest] = None
+                other = self._tiling(number)
+                del self.gone[largest]
+                if other is None or other.cycles + self._way_out(largest) >= now.cycles:
+                    return
+            self.gone[largest] = None
+        if now is None:
+            raise self._refusal(number)
+
+    def _may_send(self, root: str) -> bool:
+        return (
+            root not in self.gone
+            and self.places.overflow() is not None
+            and self.network.by_name[root].role != "input"
+        )
+
+    def _way_out(self, root: str) -> float:
+        """Cycles of a tensor's transfers at its other end."""
+        overflow, home = self.places.overflow(), self.home_of_kept(root)
+        assert overflow is not None
+        route = self.places.routes[self.places.named(home, 0).name, overflow.name]
+        return 2 * self._bytes(root) / float(route.bytes_per_cycle)
+
+    def _touched_roots(self, number: int) -> list[str]:
+        """Roots of a stage's inputs and results that could be kept."""
+        stage = self.stages[number]
+        names = [o.tensor for o in (*stage.inputs, *stage.results)]
+        roots = dict.fromkeys(self.storage[name].root for name in names)
+        return [root for root in roots if (root, 0) in self.boxes and self._bytes(root)]
+
+    def _bytes(self, root: str) -> int:
+        tensor = self.network.by_name[root]
+        cores = range(self.places.cores)
+        return max(
+            size_bytes(self.boxes[root, c], tensor) for c in cores if (root, c) in self.boxes
+        )
+
+    def _overwritten(self, number: int) -> str | None:
+        """The input whose place a stage's result may take: kept, and of no use to anybody else."""
+        stage = self.stages[number]
+        result = stage.results[0]
+        made = self.storage[result.tensor].root
+        if len(stage.op.outputs) != 1 or made != result.tensor or stage.worker == "move":
+            return None
+        if not self._is_plain(made) or made in self.gone or (made, 0) not in self.boxes:
+            return None
+        for operand in stage.inputs:
+            name = operand.tensor
+            if (
+                operand.index == result.index
+                and self._is_plain(name)
+                and name not in self.gone
+                and self._is_free_after(name)
+                and self._same_size(name, made)
+                and self.home_of_kept(name) == self.home_of_kept(made)
+                and self.where(stage, operand) in (ANYWHERE, self.home_of_kept(name))
+            ):
+                return name
+        return None
+
+    def _is_plain(self, name: str) -> bool:
+        """Whether a tensor is all of its storage, under one name."""
+        return sum(1 for lies in self.storage.values() if lies.root == name) == 1
+
+    def _is_free_after(self, name: str) -> bool:
+        if not hasattr(self, "_readers"):
+            self._readers = Counter(o.tensor for s in self.stages for o in s.op.inputs)
+        return self._readers[name] == 1 and self.network.by_name[name].role == "activation"
+
+    def _same_size(self, a: str, b: str) -> bool:
+        one, other = self.network.by_name[a], self.network.by_name[b]
+        cores = range(self.places.cores)
+        return (
+            one.shape == other.shape
+            and one.bits == other.bits
+            and all(self.boxes.get((a, c)) == self.boxes.get((b, c)) for c in cores)
+        )
+
+    def _tiling(self, number: int) -> Tiling | None:
+        work = self._work(number)
+        key = _key(work)
+        if key not in self._tilings:
+            self._tilings[key] = choose(work, self.goal)
+        return self._tilings[key]
+
+    def _work(self, number: int) -> Work:
+        """A stage as the choice of tiles sees it, for its largest part."""
+        stage, ranges = self.stages[number], self.parts[number][0]
+        room = {s.memory: s.size_bytes for s in self.places.spaces if s.kind == "scratchpad"}
+        replaced = self._overwritten(number)
+        for root in self._touched_roots(number):
+            if root not in self.gone and root != replaced:
+                home = self.home_of_kept(root)
+                room[home] -= _aligned(self._bytes(root), self.places.named(home, 0))
+        unit = self.places.core.vector or default_vector_unit(self.places.core)
+        spaces = [s for s in self.places.spaces if s.kind == "scratchpad"]
+        return Work(
+            op=stage.op,
+            lengths={dim: stop - start for dim, (start, stop) in ranges.items()},
+            tenants=tuple(self._tenants(stage)),
+            room=room,
+            unrolled=self.unrolled[number],
+            rate=1.0 if stage.worker == "array" else float(unit.lanes),
+            alignment=max((s.alignment_bytes for s in spaces), default=1),
+            partial=self._partial(stage),
+            partial_bytes_per_cycle=self._sum_rate(),
+        )
+
+    def _tenants(self, stage: Stage) -> Iterator[Tenant]:
+        for operand in stage.inputs:
+            yield from self._tenant(stage, operand, result=False)
+        for operand in stage.results:
+            yield from self._tenant(stage, operand, result=True)
+
+    def _tenant(self, stage: Stage, operand: Operand, *, result: bool) -> Iterator[Tenant]:
+        tensor = self.network.by_name[operand.tensor]
+        memory = self.where(stage, operand)
+        if memory is None:
+            return
+        root = self.storage[operand.tensor].root
+        kept = (root, 0) in self.boxes and root not in self.gone
+        if kept and (result or memory in (ANYWHERE, self.home_of_kept(root))):
+            return
+        home = self.places.home("I1")
+        memory = memory or (home.name if home is not None else "")
+        route = self.route(tensor, memory, kept=kept, result=result)
+        yield Tenant(
+            operand=operand,
+            shape=tensor.shape,
+            bits=tensor.bits,
+            memory=memory,
+            bytes_per_cycle=float(route[0]),
+            setup_cycles=route[1],
+            pj_per_byte=route[2],
+            constant=tensor.role == "constant",
+            result=result,
+        )
+
+    def route(
+        self, tensor: Tensor, memory: str, *, kept: bool, result: bool
+    ) -> tuple[float, int, float]:
+        """Bytes a cycle, set-up and energy a byte of the transfers of a tensor's tiles."""
+        near = self.places.named(memory, 0).name
+        if result:
+            far = self.places.destination() or self.places.overflow()
+            pair = (near, far.name if far else "")
+        elif kept:
+            pair = (
+                self.places.named(self.home_of_kept(self.storage[tensor.name].root), 0).name,
+                near,
+            )
+        else:
+            source = self.outside(tensor)
+            pair = (source.name if source else "", near)
+        way = self.places.routes.get(pair)
+        if way is None:
+            return 1.0, 0, 0.0
+        return (
+            float(way.bytes_per_cycle),
+            way.setup_cycles,
+            way.read_pj_per_byte + way.write_pj_per_byte,
+        )
+
+    def outside(self, tensor: Tensor) -> Space | None:
+        """Where a tensor lies outside the scratchpads."""
+        root = self.network.by_name[self.storage[tensor.name].root]
+        if root.role == "constant":
+            return self.places.origin("I2") or self.places.origin("I1")
+        if root.role == "input":
+            return self.places.origin("I1")
+        return self.places.overflow() or self.places.destination()
+
+    def _partial(self, stage: Stage) -> Tenant | None:
+        home = self.places.home(OUTPUT_OPERAND)
+        if stage.worker != "array" or home is None:
+            return None
+        tensor = self.network.by_name[stage.op.outputs[0].tensor]
+        bits = self.costs.nest(stage.op)[0].operands[0].bits
+        return Tenant(
+            operand=stage.op.outputs[0],
+            shape=tensor.shape,
+            bits=bits,
+            memory=home.name,
+            bytes_per_cycle=0.0,
+            setup_cycles=0,
+            pj_per_byte=0.0,
+        )
+
+    def _sum_rate(self) -> float:
+        """Bytes of partial sums that can be taken up again in a cycle."""
+        home = self.places.home(OUTPUT_OPERAND)
+        port = home.port(OUTPUT_OPERAND, "tl") or home.ports[0] if home is not None else None
+        return port.bits_per_cycle / 8 if port is not None else 1.0
+
+    def _refusal(self, number: int) -> InfeasibleError:
+        """Why a stage cannot be cut to fit: the memory, what lies in it, and the size it needs."""
+        work, stage = self._work(number), self.stages[number]
+        weights, rest, sums = tileable(stage.op)
+        least = {d: 1 if d in (*weights, *rest, *sums) else n for d, n in work.lengths.items()}
+        problems = []
+        for space in self.places.spaces:
+            if space.kind != "scratchpad" or space.core not in (0, None):
+                continue
+            tiles = [t for t in work.tenants if t.memory == space.memory]
+            sizes = [int(tile_bytes(t, least, work.alignment)) for t in tiles]
+            short = sum(sizes) - work.room[space.memory]
+            if short <= 0:
+                continue
+            held = [
+                f"{name} {format_bytes(self._bytes(name))}"
+                for name in self._touched_roots(number)
+                if name not in self.gone and self.home_of_kept(name) == space.memory
+            ]
+            parts = [
+                f"{t.operand.tensor} {format_bytes(n)}" for t, n in zip(tiles, sizes, strict=True)
+            ]
+            wanted = space.size_bytes + short
+            problems.append(
+                Problem(
+                    message=(
+                        f"op {stage.op.name!r} does not fit in {space.memory}: it needs "
+                        f"{wanted:,} B at once, {short:,} B more than there are "
+                        f"({', '.join([*held, *parts])})"
+                    ),
+                    hint=f"{space.memory} would have to hold at least {wanted:,} B",
+                )
+            )
+        message = f"op {stage.op.name!r} does not fit however it is cut"
+        return InfeasibleError(*(problems or [Problem(message=message)]))
+
+
+def _key(work: Work) -> object:
+    """What a choice of tiles depends on; names do not matter."""
+    tenants = tuple(
+        (t.operand.index, t.shape, t.bits, t.memory, t.bytes_per_cycle, t.constant, t.result)
+        for t in work.tenants
+    )
+    return (
+        work.op.kind,
+        tuple(work.lengths.items()),
+        tenants,
+        tuple(work.room.items()),
+        tuple(work.unrolled.items()),
+        work.op.coupled,
+    )
+
+
+def _steps(sizes: Mapping[str, int], factors: Mapping[str, int]) -> int:
+    """Steps that an unrolled array takes through a nest."""
+    steps = 1
+    for dim, size in sizes.items():
+        steps *= -(-size // factors.get(dim, 1))
+    return steps
+
+
+def _share(size: int, cores: int, unit: int) -> int:
+    """The largest share of a loop when cores take about as much each, in whole units."""
+    even = -(-size // cores)
+    return min(size, -(-even // unit) * unit) if even >= unit else even
+
+
+def _aligned(size: int, space: Space) -> int:
+    return -(-size // space.alignment_bytes) * space.alignment_bytes

@@ -1,0 +1,190 @@
+"""What one tile costs: on the array by its best mapping, on the vector unit by its points."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from math import ceil
+from typing import Final
+
+from tilewright.errors import InfeasibleError, Problem
+from tilewright.machine.model import OUTPUT_OPERAND, Memory
+from tilewright.mapping.constraints import DEFAULT_LINKS
+from tilewright.mapping.diagnose import why_not
+from tilewright.mapping.hierarchy import Hierarchy, hierarchy_of, partial_sum_bits
+from tilewright.mapping.nest import LoopNest, nest_of, window_elements, with_partial_sums
+from tilewright.mapping.network import default_vector_unit
+from tilewright.mapping.search import Mapped, SearchOptions, loma
+from tilewright.mapping.spatial import UnrollOptions, unrollings
+from tilewright.network.graph import Network, Op
+from tilewright.program.model import Charge
+from tilewright.program.places import Places
+
+UNLIMITED: Final = 2**62
+CARRIERS: Final[Mapping[str, str]] = dict(DEFAULT_LINKS)
+"""Which operand of the array carries which letter of a nest."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TileCost:
+    """Cycles and charges of a compute task; `mapping` is its index among all mappings, if any."""
+
+    cycles: int
+    charges: tuple[Charge, ...]
+    mapping: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sums:
+    """Which part of a sum a task adds: it may start from partial sums, and may leave some."""
+
+    continued: bool = False
+    unfinished: bool = False
+
+
+WHOLE_SUM = Sums()
+
+
+@dataclass
+class TileCosts:
+    """Finds and remembers the mapping of every distinct tile."""
+
+    network: Network
+    places: Places
+    options: SearchOptions
+    mappings: list[Mapped] = field(default_factory=list)
+    _found: dict[object, TileCost] = field(default_factory=dict)
+    _nests: dict[str, tuple[LoopNest, Hierarchy]] = field(default_factory=dict)
+
+    def nest(self, op: Op) -> tuple[LoopNest, Hierarchy]:
+        """An op's whole nest, and the levels between the array and the scratchpads.
+
+        Raises:
+            InfeasibleError: the array cannot run the op.
+        """
+        if op.name not in self._nests:
+            machine, core = self.places.machine, self.places.core
+            try:
+                nest = nest_of(op, self.network)
+                width = partial_sum_bits(machine, core, op.accumulator_bits)
+                links = {o.letter: CARRIERS[o.letter] for o in nest.operands}
+                homes = {letter: self.places.home(carrier) for letter, carrier in links.items()}
+                tops = {letter: home.name for letter, home in homes.items() if home is not None}
+                hierarchy = _with_room(hierarchy_of(machine, core, links, tops), tops)
+            except ValueError as error:
+                message = f"op {op.name!r} cannot be mapped: {error}"
+                raise InfeasibleError(Problem(message=message)) from None
+            self._nests[op.name] = with_partial_sums(nest, width), hierarchy
+        return self._nests[op.name]
+
+    def unrolled(self, op: Op) -> list[dict[str, int]]:
+        """How many steps of each loop the array takes at once, for promising unrollings."""
+        nest, hierarchy = self.nest(op)
+        found = []
+        for unrolling in unrollings(nest, hierarchy, None, UnrollOptions()):
+            factors: dict[str, int] = {}
+            for _, pairs in unrolling:
+                for loop, factor in pairs:
+                    factors[loop] = factors.get(loop, 1) * factor
+            found.append(factors)
+        return found
+
+    def on_array(self, op: Op, lengths: Mapping[str, int], sums: Sums = WHOLE_SUM) -> TileCost:
+        """The cost of the best mapping of a tile.
+
+        Raises:
+            InfeasibleError: the tile has no mapping.
+        """
+        nest, hierarchy = self.nest(op)
+        tile = _tile_nest(nest, lengths, unfinished=sums.unfinished)
+        key = (tile, hierarchy.levels, sums)
+        if key not in self._found:
+            mapped = loma(tile, hierarchy, None, self.options)
+            if mapped is None:
+                reason = why_not(tile, hierarchy, None)
+                message = f"op {op.name!r} cannot be mapped: {reason.message}"
+                raise InfeasibleError(replace(reason, message=message))
+            self.mappings.append(mapped)
+            self._found[key] = self._with_sums(mapped, tile, sums)
+        return self._found[key]
+
+    def _with_sums(self, mapped: Mapped, tile: LoopNest, sums: Sums) -> TileCost:
+        """A mapping's cost, and that of reading the partial sums it goes on from."""
+        cycles, charges = mapped.cost.cycles, _charges(mapped)
+        home = self.places.home(OUTPUT_OPERAND)
+        if sums.continued and home is not None:
+            port = home.port(OUTPUT_OPERAND, "tl") or home.ports[0]
+            result = tile.operands[0]
+            bits = result.bits
+            for axis in result.axes:
+                bits *= tile.sizes.get(axis, 1)
+            cycles += ceil(bits / port.bits_per_cycle)
+            energy = bits / port.bits_per_cycle * home.read_pj
+            charges = (*charges, Charge(home.name, ceil(bits / 8), 0, energy))
+        return TileCost(cycles=ceil(cycles), charges=charges, mapping=len(self.mappings) - 1)
+
+    def on_vector_unit(
+        self, points: int, reads: Mapping[str, int], writes: Mapping[str, int]
+    ) -> TileCost:
+        """The cost of `points` operations between bytes read from and written to memories."""
+        unit = self.places.core.vector or default_vector_unit(self.places.core)
+        cycles = ceil(points / unit.lanes)
+        charges = [Charge("vector", 0, 0, points * unit.op_pj)]
+        for name in dict.fromkeys([*reads, *writes]):
+            memory = next(m for m in self.places.machine.memories if m.name == name)
+            read, written = reads.get(name, 0), writes.get(name, 0)
+            busy, energy = _access(memory, read, written)
+            cycles = max(cycles, busy)
+            charges.append(Charge(name, read, written, energy))
+        return TileCost(cycles=max(1, cycles), charges=tuple(charges))
+
+    def in_passing(self, elements: int) -> Charge:
+        """The energy of an op that is applied to a result before it is written."""
+        unit = self.places.core.vector or default_vector_unit(self.places.core)
+        return Charge("vector", 0, 0, elements * unit.op_pj)
+
+
+def _with_room(hierarchy: Hierarchy, tops: Mapping[str, str]) -> Hierarchy:
+    """The levels with scratchpads that hold anything: what lies there is the program's to say."""
+    return replace(
+        hierarchy,
+        levels=tuple(
+            (replace(memory, size_bits=UNLIMITED) if memory.name in tops.values() else memory, held)
+            for memory, held in hierarchy.levels
+        ),
+    )
+
+
+def _access(memory: Memory, read_bytes: int, write_bytes: int) -> tuple[int, float]:
+    """Cycles and energy of going through bytes of a memory, each port at its width."""
+    reading = max((p.bits_per_cycle for p in memory.ports if p.kind != "write"), default=1)
+    writing = max((p.bits_per_cycle for p in memory.ports if p.kind != "read"), default=1)
+    shared = all(p.kind == "read_write" for p in memory.ports) and len(memory.ports) == 1
+    cycles = ceil(8 * read_bytes / reading), ceil(8 * write_bytes / writing)
+    energy = 8 * (read_bytes / reading * memory.read_pj + write_bytes / writing * memory.write_pj)
+    return (sum(cycles) if shared else max(cycles)), energy
+
+
+def _tile_nest(nest: LoopNest, lengths: Mapping[str, int], *, unfinished: bool) -> LoopNest:
+    """The nest with shorter loops; windows are as long as such loops reach."""
+    dims = tuple((loop, lengths.get(loop, size)) for loop, size in nest.dims)
+    sizes = dict(dims)
+    relations = tuple(
+        replace(r, size=window_elements(r, sizes[r.terms[0][0]], sizes[r.terms[1][0]]))
+        for r in nest.relations
+    )
+    final = nest.operands[0].bits if unfinished else nest.final_bits
+    return replace(nest, dims=dims, relations=relations, final_bits=final)
+
+
+def _charges(mapped: Mapped) -> tuple[Charge, ...]:
+    read: dict[str, float] = {}
+    written: dict[str, float] = {}
+    energy: dict[str, float] = {}
+    for link in mapped.cost.links:
+        side = read if link.direction in ("tl", "th") else written
+        side[link.memory] = side.get(link.memory, 0) + link.bits / 8
+        energy[link.memory] = energy.get(link.memory, 0.0) + link.energy_pj
+    memories = tuple(
+        Charge(name, ceil(read.get(name, 0)), ceil(written.get(name, 0)), pj)
+        for name, pj in energy.items()
+    )
+    return (Charge("array", 0, 0, mapped.cost.mac_pj), *memories)
