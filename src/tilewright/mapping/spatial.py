@@ -44,7 +44,7 @@ def unrollings(
     given = _given(nest, hierarchy, constraint, limits)
     open_dims = [dim for dim, _ in hierarchy.array.dims if dim not in given]
     if not open_dims or not nest.dims:
-        return (_limited(nest, hierarchy, given),)
+        return (limited(nest, hierarchy, given),)
     hints = dict(constraint.hints) if constraint else {}
     choices = []
     for dim in open_dims:
@@ -62,11 +62,11 @@ def unrollings(
             dim: fresh.setdefault((dim, pairs), dict(pairs)) if options.aliased else dict(pairs)
             for dim, pairs in places
         }
-        limited = _limited(nest, hierarchy, given | filled)
-        for dim, pairs in limited:
+        cut = limited(nest, hierarchy, given | filled)
+        for dim, pairs in cut:
             if dim in filled:
                 filled[dim].update(pairs)
-        candidates.append((limited, filled))
+        candidates.append((cut, filled))
     final = (
         tuple((dim, tuple(filled[dim].items()) if dim in filled else pairs) for dim, pairs in found)
         for found, filled in candidates
@@ -85,7 +85,7 @@ def factor_limits(nest: LoopNest, hierarchy: Hierarchy) -> Mapping[str, Mapping[
         for dim, units in hierarchy.array.dims
     }
     for memory, operand in _lowest(nest, hierarchy):
-        elements = _elements_per_cycle(hierarchy, memory, operand)
+        elements = elements_per_cycle(hierarchy, memory, operand)
         if elements == inf:
             continue
         same = nest.irrelevant(operand)
@@ -112,7 +112,7 @@ def _lowest(nest: LoopNest, hierarchy: Hierarchy) -> Iterator[tuple[Memory, Nest
         below += letters
 
 
-def _elements_per_cycle(hierarchy: Hierarchy, memory: Memory, operand: NestOperand) -> float:
+def elements_per_cycle(hierarchy: Hierarchy, memory: Memory, operand: NestOperand) -> float:
     """Elements that the operand's port moves between memory and array in a cycle."""
     carrier = dict(hierarchy.links)[operand.letter]
     port = memory.port(carrier, "fl" if operand.letter == "O" else "tl")
@@ -155,7 +155,7 @@ def _loop_totals(factors: _Factors) -> dict[str, int]:
     return totals
 
 
-def _limited(nest: LoopNest, hierarchy: Hierarchy, factors: _Factors) -> Unrolling:
+def limited(nest: LoopNest, hierarchy: Hierarchy, factors: _Factors) -> Unrolling:
     """The unrolling after the lowest memories have cut it down to what they hold and feed."""
     for memory, operand in _lowest(nest, hierarchy):
         carrier = dict(hierarchy.links)[operand.letter]
@@ -165,7 +165,7 @@ def _limited(nest: LoopNest, hierarchy: Hierarchy, factors: _Factors) -> Unrolli
         if sharing is None:
             factors = _shrunk_to_capacity(factors, places, held)
         else:
-            most = min(held, _elements_per_cycle(hierarchy, memory, operand))
+            most = min(held, elements_per_cycle(hierarchy, memory, operand))
             factors = _shrunk_to_sharing(factors, places, sharing, most)
     # A loop on several dims is evened out in this order: given dims first, as the file lists them.
     dims = [*factors, *(dim for dim, _ in hierarchy.array.dims if dim not in factors)]

@@ -1,6 +1,6 @@
 """Putting a program together: buffers, views of them, tasks, and who waits for whom."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from tilewright.network.graph import Network
@@ -24,6 +24,7 @@ class Builder:
     _writers: dict[int, list[tuple[Box | None, int]]] = field(default_factory=dict)
     """Per buffer that is no view: boxes written (None: anywhere) and by which task."""
     _outside: dict[str, int] = field(default_factory=dict)
+    _known: dict[tuple[int, Box | None, int], tuple[int, ...]] = field(default_factory=dict)
 
     def buffer(self, tensor: str, box: Box, space: Space, *, name: str = "", bits: int = 0) -> int:
         """A new buffer for a box of a tensor; `bits` where its elements are wider for a while."""
@@ -154,11 +155,23 @@ class Builder:
         ]
         return buffer.view.buffer, shifted(access.box, steps)
 
-    def _writers_of(self, access: Access) -> Iterable[int]:
+    def _writers_of(self, access: Access) -> tuple[int, ...]:
+        """Tasks that an access has to wait for.
+
+        Tiles of one op on one core run one after the other, so the last of them is enough.
+        """
         root, box = self._below(access)
-        for written, task in self._writers.get(root, ()):
-            if box is None or written is None or not is_empty(overlap(box, written)):
-                yield task
+        writers = self._writers.get(root, [])
+        key = (root, box, len(writers))
+        if key not in self._known:
+            last: dict[tuple[str, str, int], int] = {}
+            for written, number in writers:
+                if box is None or written is None or not is_empty(overlap(box, written)):
+                    task = self.tasks[number]
+                    chain = 0 if task.kind == "compute" else number
+                    last[task.op, task.engine, chain] = number
+            self._known[key] = tuple(last.values())
+        return self._known[key]
 
     def holds(self, buffer: int, box: Box) -> bool:
         """Whether a buffer has room for a box of its tensor."""

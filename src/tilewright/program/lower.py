@@ -8,6 +8,7 @@ from tilewright.errors import InfeasibleError, Problem
 from tilewright.machine.model import OUTPUT_OPERAND, Machine
 from tilewright.mapping.search import SearchOptions
 from tilewright.network.graph import Network, Op, Operand
+from tilewright.program.bounds import NetworkBounds, network_bounds
 from tilewright.program.boxes import (
     Ranges,
     contains,
@@ -34,8 +35,7 @@ class Lowered:
     stages: tuple[Stage, ...]
     layout: Layout
     assumptions: tuple[str, ...]
-    steps: tuple[int, ...]
-    """Per stage the fewest cycles that an engine needs for it, all cores at work."""
+    bounds: NetworkBounds
 
 
 def lower(
@@ -63,7 +63,7 @@ def lower(
         stages=tuple(stages),
         layout=layout,
         assumptions=places.assumptions,
-        steps=(),
+        bounds=network_bounds(network, stages, places, costs),
     )
 
 
@@ -81,6 +81,8 @@ class Lowering:
     staged: dict[tuple[str, Box, str], int] = field(default_factory=dict)
     """Buffers of tiles that were brought, by tensor, box and space."""
     partial: dict[tuple[int, Box], int] = field(default_factory=dict)
+    last: dict[int, int] = field(default_factory=dict)
+    """Per core the last tile of the stage at hand."""
 
     @property
     def storage(self) -> Mapping[str, Storage]:
@@ -113,6 +115,7 @@ class Lowering:
         sums = [d for d in tileable(stage.op)[2] if d in tiling.order]
         tiles = [list(_tiles(ranges, tiling.lengths, tiling.order)) for ranges in parts]
         sharing = self._sharing(stage, tiles)
+        self.last.clear()
         for column in zip_longest(*tiles):
             for core, ranges in enumerate(column):
                 if ranges is not None:
@@ -120,6 +123,9 @@ class Lowering:
                     part = _sums(parts[core], ranges, sums)
                     self._emit_tile(stage, core, ranges, part, sharing)
         self.partial.clear()
+
+    def _operands(self, stage: Stage) -> list[Operand]:
+        return [self.residence.tile_operand(stage, operand) for operand in stage.inputs]
 
     def _sharing(
         self, stage: Stage, tiles: Sequence[Sequence[Ranges]]
@@ -129,7 +135,7 @@ class Lowering:
         if len(tiles) > 1:
             for core, ranges_of_core in enumerate(tiles):
                 for ranges in ranges_of_core:
-                    for operand in stage.inputs:
+                    for operand in self._operands(stage):
                         shape = self.network.by_name[operand.tensor].shape
                         key = operand.tensor, touched(operand, ranges, shape)
                         wanted.setdefault(key, {})[core] = None
@@ -151,7 +157,7 @@ class Lowering:
         sharing: Mapping[tuple[str, Box], tuple[int, ...]],
     ) -> None:
         reads = []
-        for operand in stage.inputs:
+        for operand in self._operands(stage):
             shape = self.network.by_name[operand.tensor].shape
             box = touched(operand, ranges, shape)
             if not is_empty(box):
@@ -164,7 +170,7 @@ class Lowering:
         else:
             writes, outgoing = self._write(stage, core, ranges)
         cost = self._cost(stage, ranges, sums, reads, writes)
-        self.builder.add(
+        self.last[core] = self.builder.add(
             Task(
                 name=_label(stage.op.name, ranges, stage.op),
                 kind="compute",
@@ -172,6 +178,7 @@ class Lowering:
                 cycles=cost.cycles,
                 reads=tuple(reads),
                 writes=tuple(writes),
+                after=(self.last[core],) if core in self.last else (),
                 op=stage.op.name,
                 fused=() if sums.unfinished else tuple(op.name for op in stage.fused),
                 tile=tuple((dim, *span) for dim, span in ranges.items()),

@@ -8,7 +8,7 @@ that brings at least what it ends may run last. Of the states with the smallest 
 the fewest ops to go is followed first, so the peak at the head is a bound at any time.
 
 The same search runs from the start and from the end, in turns, because on some graphs one of the
-two meets thousands of times fewer states than the other.
+two meets a thousand times fewer states than the other.
 """
 
 import heapq

@@ -5,19 +5,17 @@ from typing import Final
 from tilewright.network.graph import Network, Op, Tensor
 from tilewright.program.order import OrderOp, OrderProblem
 
-_SAME_BYTES: Final = frozenset("identity reshape".split())
-_ELEMENT_WISE: Final = frozenset(
-    """
-    add sub mul div pow mod min max mean atan2 bit_shift prelu where
-    and or xor not bitwise_and bitwise_or bitwise_xor bitwise_not
-    relu relu6 leaky_relu elu selu celu thresholded_relu clip shrink
-    sigmoid hard_sigmoid hard_swish swish mish tanh softplus softsign gelu erf
-    exp log sqrt rsqrt reciprocal abs neg sign floor ceil round
-    square squared_difference floor_div
-    sin cos tan asin acos atan sinh cosh asinh acosh atanh
-    quantize dequantize requantize cast
-    """.split()
-)
+_SAME_BYTES: Final = ("identity", "reshape")
+_ELEMENT_WISE_KINDS = """
+add sub mul div pow mod min max mean atan2 bit_shift prelu where
+and or xor not bitwise_and bitwise_or bitwise_xor bitwise_not
+relu relu6 leaky_relu elu selu celu thresholded_relu clip shrink
+sigmoid hard_sigmoid hard_swish swish mish tanh softplus softsign gelu erf
+exp log sqrt rsqrt reciprocal abs neg sign floor ceil round square squared_difference floor_div
+sin cos tan asin acos atan sinh cosh asinh acosh atanh
+quantize dequantize requantize cast
+"""
+_ELEMENT_WISE: Final = frozenset(_ELEMENT_WISE_KINDS.split())
 
 
 def problem_of(network: Network, *, in_place: bool = True) -> OrderProblem:

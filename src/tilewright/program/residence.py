@@ -7,7 +7,7 @@ slower for it; what is not kept goes out to the external memory tile by tile and
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from tilewright.errors import InfeasibleError, Problem
 from tilewright.machine.model import OUTPUT_OPERAND
@@ -20,6 +20,12 @@ from tilewright.program.stages import Stage, Storage
 from tilewright.program.tile import Goal, Tenant, Tiling, Work, choose, tile_bytes, tileable
 from tilewright.program.tile_cost import CARRIERS, TileCosts
 from tilewright.units import format_bytes
+
+SMALL_SHARE = 16
+"""A constant beside the weights comes whole if it takes no more than this part of a memory."""
+
+LEAST_POINTS = 2048
+"""A vector op is cut no finer than this to keep step with another engine."""
 
 ANYWHERE = ""
 """Instead of a memory's name: whatever scratchpad holds the tensor."""
@@ -83,23 +89,32 @@ class Residence:
         """How a stage is unrolled and shared out over the cores, for the fewest cycles."""
         op, cores = stage.op, self.places.cores
         full: Ranges = {dim: (0, size) for dim, size in op.dims}
-        choices = self.costs.unrolled(op) if stage.worker == "array" else [{}]
+        best = self.costs.unrolled(op) if stage.worker == "array" else {}
         weights, rest, _ = tileable(op)
-        best = min(choices, key=lambda factors: _steps(op.sizes, factors))
         found: tuple[Ranges, ...] = (full,)
         least = _steps(op.sizes, best)
-        for dim in (*rest, *weights) if cores > 1 else ():
-            for factors in choices:
-                chunk = _share(op.sizes[dim], cores, factors.get(dim, 1))
-                steps = _steps({**op.sizes, dim: chunk}, factors)
-                if steps < least:
-                    least, best = steps, factors
-                    starts = range(0, op.sizes[dim], chunk)
-                    found = tuple(
-                        {**full, dim: (start, min(start + chunk, op.sizes[dim]))}
-                        for start in starts
-                    )
+        # Cores that share out the weights hold less of them each, and of the rest more.
+        heavy = sum(self._constant_bytes(stage)) > self._data_bytes(stage)
+        for dim in ((*weights, *rest) if heavy else (*rest, *weights)) if cores > 1 else ():
+            chunk = _share(op.sizes[dim], cores, best.get(dim, 1))
+            steps = _steps({**op.sizes, dim: chunk}, best)
+            if steps < least:
+                least = steps
+                starts = range(0, op.sizes[dim], chunk)
+                found = tuple(
+                    {**full, dim: (start, min(start + chunk, op.sizes[dim]))} for start in starts
+                )
         return best, found
+
+    def _constant_bytes(self, stage: Stage) -> Iterator[int]:
+        for operand in stage.inputs:
+            if self.network.by_name[operand.tensor].role == "constant":
+                yield self.network.by_name[operand.tensor].size_bytes
+
+    def _data_bytes(self, stage: Stage) -> int:
+        names = {o.tensor for o in (*stage.inputs, *stage.results)}
+        tensors = [self.network.by_name[name] for name in sorted(names)]
+        return sum(t.size_bytes for t in tensors if t.role != "constant")
 
     def _find_boxes(self) -> None:
         for stage, parts in zip(self.stages, self.parts, strict=True):
@@ -140,9 +155,21 @@ class Residence:
         )
         return not streamed
 
+    def tile_operand(self, stage: Stage, operand: Operand) -> Operand:
+        """An operand as tiles touch it: a small constant comes whole, once for all tiles."""
+        tensor = self.network.by_name[operand.tensor]
+        memory = self.where(stage, operand)
+        if tensor.role != "constant" or not memory or operand.name == "W":
+            return operand
+        room = self.places.named(memory, 0).size_bytes
+        small = tensor.size_bytes * SMALL_SHARE <= room
+        return replace(operand, index=None) if small else operand
+
     def where(self, stage: Stage, operand: Operand) -> str | None:
         """The memory in which a stage wants an operand; None: it reads or writes it outside."""
         constant = self.network.by_name[operand.tensor].role == "constant"
+        if constant and stage.op.kind == "gather" and operand.index is None:
+            return None
         if stage.worker == "array" and operand.name in CARRIERS:
             carrier = CARRIERS[operand.name]
         elif constant:
@@ -276,7 +303,37 @@ class Residence:
             alignment=max((s.alignment_bytes for s in spaces), default=1),
             partial=self._partial(stage),
             partial_bytes_per_cycle=self._sum_rate(),
+            at_most=self._in_step(number),
         )
+
+    def _in_step(self, number: int) -> dict[str, int]:
+        """Tile lengths with which a vector op keeps step with the tiles of the op before it.
+
+        Another engine then works on the next tile meanwhile.
+        """
+        stage = self.stages[number]
+        if stage.worker != "vector":
+            return {}
+        before = [
+            (n, o) for o in stage.op.inputs for n in range(number) if self._makes(n, o.tensor)
+        ]
+        if not before:
+            return {}
+        producer, operand = max(before, key=lambda pair: pair[0])
+        tiling, result = self._tiling(producer), self.stages[producer].results[0]
+        if tiling is None or operand.index is None or result.index is None:
+            return {}
+        for axis, made in zip(operand.index, result.index, strict=True):
+            for loop, _ in made.terms:
+                cut = tiling.lengths[loop] < self.stages[producer].op.sizes[loop]
+                if cut and len(axis.terms) == 1 and axis.terms[0][0] in tileable(stage.op)[1]:
+                    dim = axis.terms[0][0]
+                    least = -(-LEAST_POINTS * stage.op.sizes[dim] // stage.op.points)
+                    return {dim: max(1, least, tiling.lengths[loop])}
+        return {}
+
+    def _makes(self, number: int, tensor: str) -> bool:
+        return any(o.tensor == tensor for o in self.stages[number].results)
 
     def _tenants(self, stage: Stage) -> Iterator[Tenant]:
         for operand in stage.inputs:
@@ -289,6 +346,7 @@ class Residence:
         memory = self.where(stage, operand)
         if memory is None:
             return
+        operand = self.tile_operand(stage, operand)
         root = self.storage[operand.tensor].root
         kept = (root, 0) in self.boxes and root not in self.gone
         if kept and (result or memory in (ANYWHERE, self.home_of_kept(root))):
@@ -413,6 +471,7 @@ def _key(work: Work) -> object:
         tenants,
         tuple(work.room.items()),
         tuple(work.unrolled.items()),
+        tuple(work.at_most.items()),
         work.op.coupled,
     )
 

@@ -5,7 +5,7 @@ what has to be moved for each order of the tiles, and how long computing and mov
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import product
 from math import prod
 from typing import Literal
@@ -26,6 +26,7 @@ NEARLY = 1.02
 """Among tilings that are as good within this factor, the one with the fewest tasks is taken."""
 
 MOST_COMBINATIONS = 4_000
+MOST = 2**62
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,6 +63,8 @@ class Work:
     partial: Tenant | None = None
     """Partial sums, which lie in a memory too where sums are cut."""
     partial_bytes_per_cycle: float = 1.0
+    at_most: Mapping[str, int] = field(default_factory=dict)
+    """Tile lengths that loops should not exceed, to run side by side with other engines."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -127,6 +130,7 @@ def choose(work: Work, goal: Goal) -> Tiling | None:
     weights, rest, sums = (
         [d for d in loops if work.lengths[d] > 1] for loops in (weights, rest, sums)
     )
+    rest = [*work.at_most, *(d for d in rest if d not in work.at_most)]
     plain = [weights[:1] + rest[:1], weights[:1] + rest[:2], weights[:1] + rest[:2] + sums[:1]]
     found = [_best(work, loops, goal) for loops in _distinct(plain)]
     if not any(found):
@@ -165,7 +169,12 @@ def _thinned(choices: list[list[int]]) -> list[list[int]]:
 
 
 def _best(work: Work, loops: list[str], goal: Goal) -> Tiling | None:
-    choices = _thinned([lengths_to_try(work.lengths[d], work.unrolled.get(d, 1)) for d in loops])
+    choices = _thinned(
+        [
+            lengths_to_try(min(work.lengths[d], work.at_most.get(d, MOST)), work.unrolled.get(d, 1))
+            for d in loops
+        ]
+    )
     rows = list(product(*choices))
     grid = np.array(rows, dtype=np.int64).reshape(len(rows), len(loops)).T
     length: dict[str, Grid | int] = dict(work.lengths)
@@ -225,7 +234,8 @@ def _fits(
         need[tenant.memory] = need.get(tenant.memory, np.zeros(shape)) + copies * size
     fits = np.full(shape, min(work.room.values(), default=0) >= 0)
     for memory, taken in need.items():
-        fits &= taken <= work.room[memory]
+        # Tiles of several sizes come and go: what is in use to the last byte soon has holes.
+        fits &= taken <= (work.room[memory] * 7 // 8 if doubled else work.room[memory])
     return fits
 
 
@@ -266,7 +276,8 @@ def _cheapest(
         energy = energy + times * size * tenant.pj_per_byte
         first = first + cycles
     if doubled:
-        cycles = np.maximum(computing, moving) + np.minimum(first, moving) / 2
+        cycles = np.maximum(computing, moving) + np.minimum(computing, moving) / 8
+        cycles = cycles + np.minimum(first, moving) / 2
     else:
         cycles = computing + moving
     held = np.sum([size * np.ones(shape) for size in sizes], axis=0) if sizes else np.zeros(shape)

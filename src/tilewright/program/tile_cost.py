@@ -12,8 +12,8 @@ from tilewright.mapping.diagnose import why_not
 from tilewright.mapping.hierarchy import Hierarchy, hierarchy_of, partial_sum_bits
 from tilewright.mapping.nest import LoopNest, nest_of, window_elements, with_partial_sums
 from tilewright.mapping.network import default_vector_unit
-from tilewright.mapping.search import Mapped, SearchOptions, loma
-from tilewright.mapping.spatial import UnrollOptions, unrollings
+from tilewright.mapping.search import Mapped, SearchOptions
+from tilewright.mapping.tile_search import fewest_steps, map_tile, ranked_unrollings
 from tilewright.network.graph import Network, Op
 from tilewright.program.model import Charge
 from tilewright.program.places import Places
@@ -75,17 +75,19 @@ class TileCosts:
             self._nests[op.name] = with_partial_sums(nest, width), hierarchy
         return self._nests[op.name]
 
-    def unrolled(self, op: Op) -> list[dict[str, int]]:
-        """How many steps of each loop the array takes at once, for promising unrollings."""
+    def unrolled(self, op: Op) -> dict[str, int]:
+        """How many steps of each loop the array takes at once, in the most promising unrolling."""
         nest, hierarchy = self.nest(op)
-        found = []
-        for unrolling in unrollings(nest, hierarchy, None, UnrollOptions()):
-            factors: dict[str, int] = {}
-            for _, pairs in unrolling:
-                for loop, factor in pairs:
-                    factors[loop] = factors.get(loop, 1) * factor
-            found.append(factors)
-        return found
+        _, unrolling = ranked_unrollings(nest, hierarchy)[0]
+        factors: dict[str, int] = {}
+        for _, pairs in unrolling:
+            for loop, factor in pairs:
+                factors[loop] = factors.get(loop, 1) * factor
+        return factors
+
+    def fewest_steps(self, op: Op) -> int:
+        """Steps that the array needs for an op at least."""
+        return fewest_steps(*self.nest(op))
 
     def on_array(self, op: Op, lengths: Mapping[str, int], sums: Sums = WHOLE_SUM) -> TileCost:
         """The cost of the best mapping of a tile.
@@ -97,7 +99,7 @@ class TileCosts:
         tile = _tile_nest(nest, lengths, unfinished=sums.unfinished)
         key = (tile, hierarchy.levels, sums)
         if key not in self._found:
-            mapped = loma(tile, hierarchy, None, self.options)
+            mapped = map_tile(tile, hierarchy, self.options)
             if mapped is None:
                 reason = why_not(tile, hierarchy, None)
                 message = f"op {op.name!r} cannot be mapped: {reason.message}"

@@ -1,0 +1,114 @@
+"""The best mapping of a tile: all single-loop unrollings ranked by their steps, then loop orders.
+
+An unrolling's steps are a bound on its cycles, so unrollings are tried from the fewest steps on
+until no other one can be better. Among equals those come first that ask least of the ports next to
+the array.
+"""
+
+from collections.abc import Iterator
+from dataclasses import replace
+from itertools import product
+from math import inf, prod
+
+from tilewright.mapping.attach import Unrolling, attach
+from tilewright.mapping.evaluate import Setup
+from tilewright.mapping.hierarchy import Hierarchy
+from tilewright.mapping.nest import LoopNest
+from tilewright.mapping.orders import all_orders, loop_factors
+from tilewright.mapping.search import Mapped, SearchOptions, best_of, rank
+from tilewright.mapping.spatial import elements_per_cycle, factor_limits, limited
+
+CLOSE = 1.01
+"""A mapping this close to the bound of the unrollings that are left ends the search."""
+
+
+def map_tile(nest: LoopNest, hierarchy: Hierarchy, options: SearchOptions) -> Mapped | None:
+    """The best mapping of a nest among `options.unrollings` unrollings; None if nothing fits."""
+    best: Mapped | None = None
+    tried = 0
+    for steps, unrolling in ranked_unrollings(nest, hierarchy)[: options.unrollings]:
+        setup = Setup(nest, hierarchy, attach(nest, hierarchy, unrolling))
+        least = CLOSE * steps * setup.op_cycles
+        if best is not None and options.objective == "latency" and best.cost.cycles <= least:
+            break
+        factors = loop_factors(setup.spatial.temporal, nest.dims[0][0], options.lpf_limit)
+        orders = all_orders(factors)
+        tried += orders.count
+        found = best_of(setup, orders, options)
+        if found is not None and (best is None or _value(found, options) < _value(best, options)):
+            best = found
+    return None if best is None else replace(best, candidates=tried)
+
+
+def _value(mapped: Mapped, options: SearchOptions) -> tuple[float, float]:
+    return rank(options.objective, mapped.cost.cycles, mapped.cost.energy_pj)
+
+
+def fewest_steps(nest: LoopNest, hierarchy: Hierarchy) -> int:
+    """Steps of the array that no unrolling of one loop per array dim can do without."""
+    return min(_steps(nest, _totals(u)) for u in _single_loops(nest, hierarchy))
+
+
+def ranked_unrollings(nest: LoopNest, hierarchy: Hierarchy) -> list[tuple[int, Unrolling]]:
+    """Unrollings of one loop per array dim with their steps, the most promising first."""
+    found: dict[Unrolling, tuple[float, int]] = {}
+    for factors in _single_loops(nest, hierarchy):
+        unrolling = limited(nest, hierarchy, factors)
+        if unrolling not in found:
+            steps = _steps(nest, _totals({d: dict(pairs) for d, pairs in unrolling}))
+            found[unrolling] = steps * _congestion(nest, hierarchy, unrolling), steps
+    ordered = sorted(found.items(), key=lambda item: (item[1], item[0]))
+    return [(steps, unrolling) for unrolling, (_, steps) in ordered]
+
+
+def _single_loops(nest: LoopNest, hierarchy: Hierarchy) -> Iterator[dict[str, dict[str, int]]]:
+    """One loop per array dim, as far as it goes; even steps rather than a ragged last one."""
+    limits = factor_limits(nest, hierarchy)
+    dims = [dim for dim, _ in hierarchy.array.dims]
+    choices = [
+        [loop for loop, most in limits[dim].items() if most > 1 and nest.sizes[loop] > 1] or [""]
+        for dim in dims
+    ]
+    for loops in product(*choices):
+        left = dict(nest.sizes)
+        factors: dict[str, dict[str, int]] = {}
+        for dim, loop in zip(dims, loops, strict=True):
+            factors[dim] = {}
+            if loop:
+                most = min(limits[dim][loop], left[loop])
+                passes = -(-left[loop] // most)
+                factor = -(-left[loop] // passes)
+                factors[dim][loop] = factor
+                left[loop] = passes
+        yield factors
+
+
+def _totals(factors: dict[str, dict[str, int]]) -> dict[str, int]:
+    totals: dict[str, int] = {}
+    for pairs in factors.values():
+        for loop, factor in pairs.items():
+            totals[loop] = totals.get(loop, 1) * factor
+    return totals
+
+
+def _steps(nest: LoopNest, totals: dict[str, int]) -> int:
+    return prod(-(-size // totals.get(loop, 1)) for loop, size in nest.dims)
+
+
+def _congestion(nest: LoopNest, hierarchy: Hierarchy, unrolling: Unrolling) -> float:
+    """Cycles that the ports next to the array need, at most, for what it takes in one step."""
+    worst = 1.0
+    for operand in nest.operands:
+        memory = hierarchy.memory(operand.letter, 0)
+        same = nest.irrelevant(operand)
+        taken = prod(
+            factor
+            for dim, pairs in unrolling
+            if dim in memory.served_dims
+            for loop, factor in pairs
+            if loop not in same
+        )
+        fed = elements_per_cycle(hierarchy, memory, operand)
+        if fed not in (0, inf):
+            worst = max(worst, taken / fed)
+    return worst

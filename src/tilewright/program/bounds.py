@@ -1,0 +1,116 @@
+"""What no plan can do better: work of the engines, bytes that must move, and both together.
+
+The joint bound holds for every plan that runs the stages in the given order. Let A(i) be the cycles
+that the array needs for the stages before i, and E(i) the moment when all of that work is done. At
+E(j) at most a scratchpad full of constants for the stages from j + 1 on can be on the chip (stage j
+itself may be under way on some cores); the rest of what the stages up to i - 1 need still has to be
+loaded before E(i):
+
+    E(i) >= E(j) + max(A(i) - A(j), (W(j + 1 .. i - 1) - room) / rate)      for all j < i
+    E(i) >= W(0 .. i - 1) / rate
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import ceil
+
+import numpy as np
+
+from tilewright.mapping.network import default_vector_unit
+from tilewright.network.graph import Network
+from tilewright.program.places import Places
+from tilewright.program.stages import Stage
+from tilewright.program.tile_cost import TileCosts
+
+
+@dataclass(frozen=True, kw_only=True)
+class NetworkBounds:
+    """Lower bounds of a network on a machine, whatever the plan; cycles of each kind of engine."""
+
+    array_cycles: int
+    vector_cycles: int
+    transfer_cycles: int
+    """Every constant and every input comes once."""
+    joint_cycles: int
+    """With what a scratchpad can hold in advance, for this order of the stages."""
+    traffic_bytes: int
+    """Every constant and every input comes once, every result goes once."""
+
+    @property
+    def cycles(self) -> int:
+        """The largest of the bounds."""
+        return max(self.array_cycles, self.vector_cycles, self.transfer_cycles, self.joint_cycles)
+
+
+def network_bounds(
+    network: Network, stages: Sequence[Stage], places: Places, costs: TileCosts
+) -> NetworkBounds:
+    """Bounds from the least work of every stage and the bytes that must come and go."""
+    unit = places.core.vector or default_vector_unit(places.core)
+    array, vector = np.zeros(len(stages)), 0.0
+    weights = np.zeros(len(stages))
+    for number, stage in enumerate(stages):
+        if stage.worker == "array":
+            array[number] = costs.fewest_steps(stage.op) / places.cores
+        elif stage.worker == "vector":
+            vector += stage.op.points / unit.lanes / places.cores
+        weights[number] = _constant_bytes(network, stage)
+    entering = int(weights.sum()) + sum(t.size_bytes for t in network.inputs)
+    rate, room = _rate(places), _room(places)
+    joint = _joint(array, weights if room else np.zeros(len(stages)), room, rate)
+    return NetworkBounds(
+        array_cycles=ceil(array.sum()),
+        vector_cycles=ceil(vector),
+        transfer_cycles=ceil(entering / rate),
+        joint_cycles=ceil(joint),
+        traffic_bytes=entering + sum(t.size_bytes for t in network.outputs),
+    )
+
+
+def _constant_bytes(network: Network, stage: Stage) -> int:
+    """Bytes of constants that a stage reads; of a table it looks up, no more than it takes."""
+    total = 0
+    for operand in stage.inputs:
+        tensor = network.by_name[operand.tensor]
+        if tensor.role == "constant":
+            looked_up = stage.op.kind == "gather" and operand.index is None
+            made = network.by_name[stage.results[0].tensor].size_bytes
+            total += min(made, tensor.size_bytes) if looked_up else tensor.size_bytes
+    return total
+
+
+def _rate(places: Places) -> float:
+    """Bytes a cycle that can come from outside over all engines and lanes at once."""
+    lanes = {engine.name: engine.count for engine in places.engines}
+    outside = {space.name for space in places.spaces if space.kind in ("external", "source")}
+    rates: dict[tuple[str, ...], float] = {}
+    for route in places.routes.values():
+        if route.source in outside:
+            several = min([lanes[route.engine], *(lanes[port] for port in route.ports)])
+            key = (route.engine, *route.ports)
+            rates[key] = max(rates.get(key, 0.0), several * float(route.bytes_per_cycle))
+    return sum(rates.values()) or float("inf")
+
+
+def _room(places: Places) -> int:
+    """Bytes of constants that the scratchpads can hold ahead of their use; 0 if they stream."""
+    home = places.home("I2")
+    return 0 if home is None else home.size_bytes * places.cores
+
+
+def _joint(
+    array: np.ndarray[tuple[int], np.dtype[np.float64]],
+    weights: np.ndarray[tuple[int], np.dtype[np.float64]],
+    room: int,
+    rate: float,
+) -> float:
+    count = len(array)
+    work = np.concatenate([[0.0], np.cumsum(array)])
+    loaded = np.concatenate([[0.0], np.cumsum(weights)])
+    done = np.zeros(count + 1)
+    for i in range(count + 1):
+        before = np.arange(i)
+        moved = (loaded[i] - loaded[np.minimum(before + 1, i)] - room) / rate
+        steps = done[before] + np.maximum(work[i] - work[before], moved)
+        done[i] = max(loaded[i] / rate, float(steps.max()) if i else 0.0)
+    return float(done[count])
