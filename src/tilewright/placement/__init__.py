@@ -1,0 +1,1 @@
+"""Addresses for buffers: the problem, bounds, heuristics, exact search and a checker."""

@@ -1,0 +1,197 @@
+"""Fast placements: linear scan from one or both ends, and greedy orders with first fit."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from tilewright.placement.bounds import max_live
+from tilewright.placement.free_list import FreeList
+from tilewright.placement.problem import Buffer
+
+# Orders look at every pair of buffers that meet; beyond this many the scans alone serve.
+MOST_PAIRS = 400_000
+_HEADROOMS_PERCENT = (0, 4, 12)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Candidate:
+    """Addresses that a method found, and their peak."""
+
+    method: str
+    addresses: tuple[int, ...]
+    peak_bytes: int
+
+
+def portfolio(buffers: Sequence[Buffer], enough_bytes: int) -> Candidate:
+    """The best of all methods; none is tried after one that reached `enough_bytes`."""
+    neighbours = meeting_pairs(buffers, MOST_PAIRS)
+    best: Candidate | None = None
+    for method, attempt in _attempts(buffers, neighbours, enough_bytes):
+        addresses = attempt()
+        if addresses is None:
+            continue
+        peak = peak_bytes(buffers, addresses)
+        if best is None or peak < best.peak_bytes:
+            best = Candidate(method=method, addresses=tuple(addresses), peak_bytes=peak)
+        if best.peak_bytes <= enough_bytes:
+            break
+    assert best is not None
+    return best
+
+
+Attempt = Callable[[], Sequence[int] | None]
+
+
+def _attempts(
+    buffers: Sequence[Buffer], neighbours: Sequence[Sequence[int]] | None, enough_bytes: int
+) -> list[tuple[str, Attempt]]:
+    plain = all(b.address is None and len(b.lives) == 1 for b in buffers)
+    attempts: list[tuple[str, Attempt]] = []
+    if plain:
+        attempts.append(("linear scan", lambda: linear_scan(buffers)))
+        for percent in _HEADROOMS_PERCENT:
+            capacity = enough_bytes * (100 + percent) // 100
+            attempts.append(
+                ("linear scan from both ends", lambda c=capacity: scan_both_ends(buffers, c))  # type: ignore[misc]  # the default binds the loop variable
+            )
+    if neighbours is None and not plain:
+        neighbours = meeting_pairs(buffers, None)
+    if neighbours is not None:
+        known = neighbours
+        for method, order in greedy_orders(buffers).items():
+            attempts.append((method, lambda o=order: first_fit(buffers, o, known)))  # type: ignore[misc]  # the default binds the loop variable
+    return attempts
+
+
+def peak_bytes(buffers: Sequence[Buffer], addresses: Sequence[int]) -> int:
+    """The highest end."""
+    ends = (a + b.size_bytes for b, a in zip(buffers, addresses, strict=True))
+    return max(ends, default=0)
+
+
+def linear_scan(buffers: Sequence[Buffer]) -> list[int]:
+    """Best fit in the order of starts; needs single lives and no fixed addresses."""
+    room = sum(buffer.size_bytes + buffer.alignment_bytes for buffer in buffers)
+    addresses = _scan(buffers, FreeList(room), set())
+    assert addresses is not None
+    return addresses
+
+
+def scan_both_ends(buffers: Sequence[Buffer], capacity_bytes: int) -> list[int] | None:
+    """Linear scan with the shorter half of the lives taken from the top; None if it is too small."""
+    lengths = sorted(buffer.end_cycle - buffer.start_cycle for buffer in buffers)
+    middle = lengths[len(lengths) // 2]
+    short = {j for j, b in enumerate(buffers) if b.end_cycle - b.start_cycle <= middle}
+    return _scan(buffers, FreeList(capacity_bytes), short)
+
+
+def _scan(buffers: Sequence[Buffer], free: FreeList, from_top: set[int]) -> list[int] | None:
+    starts = sorted(
+        range(len(buffers)), key=lambda j: (buffers[j].start_cycle, -buffers[j].size_bytes, j)
+    )
+    ends = sorted(range(len(buffers)), key=lambda j: (buffers[j].end_cycle, j))
+    addresses = [0] * len(buffers)
+    ended = 0
+    for j in starts:
+        while buffers[ends[ended]].end_cycle <= buffers[j].start_cycle:
+            gone = ends[ended]
+            free.free(addresses[gone], addresses[gone] + buffers[gone].size_bytes)
+            ended += 1
+        buffer = buffers[j]
+        address = free.allocate(buffer.size_bytes, buffer.alignment_bytes, j in from_top)
+        if address is None:
+            return None
+        addresses[j] = address
+    return addresses
+
+
+def greedy_orders(buffers: Sequence[Buffer]) -> dict[str, list[int]]:
+    """Orders in which to place buffers: by size, by urgency (the peak first), by area."""
+    urgency = _urgency(buffers)
+    length = [sum(end - start for start, end in buffer.lives) for buffer in buffers]
+    size = [buffer.size_bytes for buffer in buffers]
+    every = range(len(buffers))
+    return {
+        "greedy by size": sorted(every, key=lambda j: (-size[j], -length[j], j)),
+        "greedy by urgency": sorted(every, key=lambda j: (-urgency[j], -size[j], j)),
+        "greedy by area": sorted(every, key=lambda j: (-size[j] * length[j], j)),
+        "greedy by length": sorted(every, key=lambda j: (-length[j], -size[j], j)),
+        "greedy by start": sorted(every, key=lambda j: (buffers[j].start_cycle, -size[j], j)),
+    }
+
+
+def _urgency(buffers: Sequence[Buffer]) -> list[int]:
+    """For each buffer 2 if it is alive at the peak, 1 if it meets that cycle's buffers, else 0."""
+    _, cycle = max_live(buffers)
+    at_peak = [any(start <= cycle < end for start, end in b.lives) for b in buffers]
+    first = min((b.start_cycle for b, there in zip(buffers, at_peak, strict=True) if there), default=0)
+    last = max((b.end_cycle for b, there in zip(buffers, at_peak, strict=True) if there), default=0)
+    return [
+        2 if there else int(b.start_cycle < last and first < b.end_cycle)
+        for b, there in zip(buffers, at_peak, strict=True)
+    ]
+
+
+def first_fit(
+    buffers: Sequence[Buffer], order: Sequence[int], neighbours: Sequence[Sequence[int]]
+) -> list[int]:
+    """Each buffer in turn at the lowest address free during its lives; the fixed ones first."""
+    addresses = [-1] * len(buffers)
+    for j, buffer in enumerate(buffers):
+        if buffer.address is not None:
+            addresses[j] = buffer.address
+    for j in order:
+        if addresses[j] >= 0:
+            continue
+        size, alignment = buffers[j].size_bytes, buffers[j].alignment_bytes
+        taken = sorted(
+            (addresses[k], addresses[k] + buffers[k].size_bytes)
+            for k in neighbours[j]
+            if addresses[k] >= 0
+        )
+        hint = buffers[j].hint
+        if hint is not None and hint % alignment == 0 and _is_free(taken, hint, hint + size):
+            addresses[j] = hint
+            continue
+        address = 0
+        for begin, end in taken:
+            if begin >= address + size:
+                break
+            if end > address:
+                address = -(-end // alignment) * alignment
+        addresses[j] = address
+    return addresses
+
+
+def _is_free(taken: Sequence[tuple[int, int]], begin: int, end: int) -> bool:
+    return all(begin >= other_end or end <= other_begin for other_begin, other_end in taken)
+
+
+def meeting_pairs(buffers: Sequence[Buffer], most: int | None) -> list[list[int]] | None:
+    """For each buffer those it meets; None if there are more than `most` pairs."""
+    events = sorted(
+        event
+        for j, buffer in enumerate(buffers)
+        for start, end in buffer.lives
+        for event in ((start, 1, j), (end, 0, j))
+    )
+    if most is not None and _meetings(events) > most:
+        return None
+    found: list[dict[int, None]] = [{} for _ in buffers]
+    alive: dict[int, None] = {}
+    for _, is_start, j in events:
+        if not is_start:
+            del alive[j]
+            continue
+        for k in alive:
+            found[j][k] = None
+            found[k][j] = None
+        alive[j] = None
+    return [list(others) for others in found]
+
+
+def _meetings(events: Sequence[tuple[int, int, int]]) -> int:
+    alive = meetings = 0
+    for _, is_start, _ in events:
+        meetings += alive if is_start else 0
+        alive += 1 if is_start else -1
+    return meetings

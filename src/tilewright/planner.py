@@ -1,0 +1,188 @@
+"""Network and machine to plan: the one place that strings the steps together."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from importlib import import_module
+from math import fsum
+from pathlib import Path
+from typing import Any
+
+from tilewright.errors import InputError, Problem
+from tilewright.machine.model import Machine, Memory
+from tilewright.mapping.search import Objective, SearchOptions
+from tilewright.network.graph import Network, Op
+from tilewright.program.bounds import NetworkBounds
+from tilewright.program.lower import lower
+from tilewright.program.model import Program, Timetable
+from tilewright.program.order_network import problem_of
+from tilewright.program.order_search import OrderOptions, least_peak
+from tilewright.program.stages import Stage
+from tilewright.program.tile import Goal
+from tilewright.replay.check import check
+from tilewright.schedule.bounds import Bounds, bounds
+from tilewright.schedule.control_edges import control_edges
+from tilewright.schedule.options import ScheduleOptions
+from tilewright.schedule.schedule import schedule
+
+
+@dataclass(frozen=True, kw_only=True)
+class PlanOptions:
+    """How a plan is made. `memory_limits` replaces the sizes of memories, in bytes by name."""
+
+    objective: Goal = "latency"
+    memory_limits: tuple[tuple[str, int], ...] = ()
+    lpf_limit: int = 6
+    """Loop factors that the mapping search of a tile permutes."""
+    unrollings: int = 12
+    """Unrollings that it tries."""
+    order_steps: int = 100_000
+    """Steps of the search for a compute order with the least peak memory."""
+    schedule: ScheduleOptions = field(default_factory=ScheduleOptions)
+    checked: bool = True
+    """Whether the plan is checked before it is returned."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Plan:
+    """Every task with its time and engine, every buffer with its address, and the bounds of both.
+
+    `bounds` hold for every schedule of these tiles, `roofline` for every plan of the network.
+    """
+
+    network: Network
+    machine: Machine
+    options: PlanOptions
+    stages: tuple[Stage, ...]
+    timetable: Timetable
+    bounds: Bounds
+    roofline: NetworkBounds
+    assumptions: tuple[str, ...]
+
+    @property
+    def program(self) -> Program:
+        """The scheduled program."""
+        return self.timetable.program
+
+    @property
+    def cycles(self) -> int:
+        """End of the last task."""
+        return self.timetable.cycles
+
+    @cached_property
+    def energy_pj(self) -> Mapping[str, float]:
+        """Energy by memory; `array` and `vector` are what the units themselves take."""
+        parts: dict[str, list[float]] = {}
+        for task in self.program.tasks:
+            for charge in task.charges:
+                parts.setdefault(charge.memory, []).append(charge.energy_pj)
+        return {memory: fsum(values) for memory, values in parts.items()}
+
+    @cached_property
+    def traffic_bytes(self) -> Mapping[str, tuple[int, int]]:
+        """Bytes read and written by memory."""
+        total: dict[str, tuple[int, int]] = {}
+        for task in self.program.tasks:
+            for charge in task.charges:
+                if charge.memory not in ("array", "vector"):
+                    read, written = total.get(charge.memory, (0, 0))
+                    total[charge.memory] = read + charge.read_bytes, written + charge.write_bytes
+        return total
+
+    @cached_property
+    def peak_bytes(self) -> Mapping[str, int]:
+        """The highest address in use by memory, over all cores."""
+        peak: dict[str, int] = {}
+        spaces = self.program.space
+        pairs = zip(self.program.buffers, self.timetable.addresses, strict=True)
+        for buffer, address in pairs:
+            space = spaces[buffer.space]
+            if buffer.view is None and space.kind in ("scratchpad", "external"):
+                end = address + buffer.size_bytes
+                peak[space.memory] = max(peak.get(space.memory, 0), end)
+        return peak
+
+    @cached_property
+    def busy_cycles(self) -> Mapping[str, int]:
+        """Cycles by engine in which it works, over all of its instances."""
+        busy = {engine.name: 0 for engine in self.program.engines}
+        for task in self.program.tasks:
+            busy[task.engine] += task.cycles
+            for port in task.ports:
+                busy[port] += task.cycles - task.setup_cycles
+        return busy
+
+    def summary(self) -> Any:
+        """A table of the figures that matter, for a terminal or a notebook."""
+        return import_module("tilewright.report.plan").plan_view(self)
+
+    def save(self, folder: str | Path) -> None:
+        """Write `plan.json` and `trace.json`."""
+        import_module("tilewright.report.plan_files").save(self, Path(folder))
+
+
+def plan(network: Network, machine: Machine, options: PlanOptions | None = None) -> Plan:
+    """The plan of a network on a machine.
+
+    Raises:
+        InputError: a memory limit names no memory.
+        InfeasibleError: an op does not fit however it is cut, or cannot be mapped.
+        LimitError: the plan did not pass its check, which is a fault of Tilewright.
+    """
+    options = options or PlanOptions()
+    limited = with_memory_limits(machine, options.memory_limits)
+    order = compute_order(network, options.order_steps)
+    lowered = lower(network, limited, order, options.objective, _search(options))
+    timetable = schedule(lowered.program, options.schedule)
+    timetable = replace(timetable, edges=control_edges(timetable))
+    if options.checked:
+        check(timetable, network)
+    return Plan(
+        network=network,
+        machine=limited,
+        options=options,
+        stages=lowered.stages,
+        timetable=timetable,
+        bounds=bounds(lowered.program),
+        roofline=lowered.bounds,
+        assumptions=lowered.assumptions,
+    )
+
+
+def compute_order(network: Network, steps: int) -> tuple[Op, ...]:
+    """The ops in the order with the least peak memory that a search of so many steps finds."""
+    found = least_peak(
+        problem_of(network), OrderOptions(steps=steps, beam_steps=steps, window_steps=steps // 50)
+    )
+    return tuple(network.ops[number] for number in found.order)
+
+
+def with_memory_limits(machine: Machine, limits: tuple[tuple[str, int], ...]) -> Machine:
+    """The machine with other memory sizes.
+
+    Raises:
+        InputError: there is no such memory.
+    """
+    sizes = dict(limits)
+    known = [memory.name for memory in machine.memories]
+    for name in sizes:
+        if name not in known:
+            message = f"--memory-limit: machine {machine.name!r} has no memory {name!r}"
+            raise InputError(Problem(message=message, hint=f"it has {', '.join(known)}"))
+
+    def resized(memories: tuple[Memory, ...]) -> tuple[Memory, ...]:
+        return tuple(
+            replace(m, size_bits=8 * sizes[m.name]) if m.name in sizes else m for m in memories
+        )
+
+    if not sizes:
+        return machine
+    cores = tuple(replace(core, memories=resized(core.memories)) for core in machine.cores)
+    return replace(machine, cores=cores, shared=resized(machine.shared))
+
+
+def _search(options: PlanOptions) -> SearchOptions:
+    objective: Objective = "energy" if options.objective == "energy" else "latency"
+    return SearchOptions(
+        objective=objective, lpf_limit=options.lpf_limit, unrollings=options.unrollings
+    )

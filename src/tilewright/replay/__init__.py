@@ -1,0 +1,1 @@
+"""Proof: a checker that looks, an emulator that runs."""

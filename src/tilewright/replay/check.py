@@ -1,0 +1,55 @@
+"""Is a plan correct? Every promise of a timetable, looked up again from scratch.
+
+Nothing here is shared with what makes timetables: the obvious way, one after the other.
+"""
+
+from tilewright.errors import LimitError, Problem
+from tilewright.network.graph import Network
+from tilewright.program.model import Timetable
+from tilewright.replay.check_data import data_problems
+from tilewright.replay.check_memory import memory_problems
+from tilewright.replay.check_network import network_problems, same_data_of
+from tilewright.replay.check_structure import structure_problems
+from tilewright.replay.check_tiles import tile_problems
+from tilewright.replay.check_time import time_problems
+from tilewright.replay.check_transfers import transfer_problems
+
+MOST_SHOWN = 50
+"""One fault can have thousands of consequences; the first ones tell what it is."""
+
+
+def problems(timetable: Timetable, network: Network | None = None) -> list[Problem]:
+    """Everything that is wrong with a timetable; with a network, also whether it computes that.
+
+    If a timetable names things that do not exist, or boxes outside their buffers, only that is
+    reported: nothing else would mean anything.
+    """
+    broken = list(structure_problems(timetable))
+    if broken:
+        return broken
+    found = [
+        *time_problems(timetable),
+        *transfer_problems(timetable.program),
+        *memory_problems(timetable),
+        *data_problems(timetable, same_data_of(timetable.program, network)),
+    ]
+    if network is not None:
+        found += [
+            *network_problems(timetable, network),
+            *tile_problems(timetable.program, network),
+        ]
+    return found
+
+
+def check(timetable: Timetable, network: Network | None = None) -> None:
+    """Make sure that a timetable is correct.
+
+    Raises:
+        LimitError: it is not; its problems say what clashes with what, where and when.
+    """
+    found = problems(timetable, network)
+    if not found:
+        return
+    rest = len(found) - MOST_SHOWN
+    more = [Problem(message=f"and {rest} more problems of this plan")] if rest > 0 else []
+    raise LimitError(*found[:MOST_SHOWN], *more)

@@ -1,0 +1,187 @@
+"""Boxes of elements: what two have in common, what is left of one, where a view's lies in its root.
+
+Every box is a tuple of half-open ranges; a scalar's box is (), one element.
+"""
+
+from collections.abc import Iterator, Sequence
+from itertools import product
+from math import prod
+
+import numpy as np
+
+from tilewright.program.model import Access, Box, Buffer, Program
+
+Shape = tuple[int, ...]
+
+
+def volume(box: Box) -> int:
+    """Elements in a box; none if a range is empty or backwards."""
+    return prod(max(0, end - begin) for begin, end in box)
+
+
+def shape_of(box: Box) -> Shape:
+    """Elements along each axis."""
+    return tuple(end - begin for begin, end in box)
+
+
+def overlaps(one: Box, other: Box) -> bool:
+    """Whether two boxes with as many axes share an element."""
+    for (begin, end), (other_begin, other_end) in zip(one, other, strict=True):
+        if begin >= other_end or other_begin >= end or begin >= end or other_begin >= other_end:
+            return False
+    return True
+
+
+def contains(outer: Box, inner: Box) -> bool:
+    """Whether a box with as many axes lies inside another."""
+    return len(outer) == len(inner) and all(
+        outer_begin <= begin <= end <= outer_end
+        for (outer_begin, outer_end), (begin, end) in zip(outer, inner, strict=True)
+    )
+
+
+def common(one: Box, other: Box) -> Box:
+    """The elements of two overlapping boxes that are in both."""
+    return tuple(
+        (max(begin, other_begin), min(end, other_end))
+        for (begin, end), (other_begin, other_end) in zip(one, other, strict=True)
+    )
+
+
+def minus(box: Box, hole: Box) -> list[Box]:
+    """Disjoint boxes that are together what `hole` leaves of `box`.
+
+    >>> minus(((0, 4), (0, 4)), ((1, 4), (2, 9)))
+    [((0, 1), (0, 4)), ((1, 4), (0, 2))]
+    """
+    if not overlaps(box, hole):
+        return [box]
+    left: list[Box] = []
+    before: Box = ()
+    for axis, ((begin, end), (hole_begin, hole_end)) in enumerate(zip(box, hole, strict=True)):
+        behind = box[axis + 1 :]
+        if begin < hole_begin:
+            left.append((*before, (begin, hole_begin), *behind))
+        if hole_end < end:
+            left.append((*before, (hole_end, end), *behind))
+        before = (*before, (max(begin, hole_begin), min(end, hole_end)))
+    return left
+
+
+def uncovered(box: Box, covers: Sequence[Box]) -> list[Box]:
+    """What is left of a box when all of `covers` are taken away."""
+    left = [box] if volume(box) else []
+    for cover in covers:
+        left = [part for piece in left for part in minus(piece, cover)]
+    return left
+
+
+def shifted(box: Box, shift: Sequence[int]) -> Box:
+    """The box with `shift` added along each axis."""
+    return tuple((begin + by, end + by) for (begin, end), by in zip(box, shift, strict=True))
+
+
+def overlapping_pairs(boxes: Sequence[Box]) -> Iterator[tuple[int, int]]:
+    """Indices i < j of all boxes that share elements."""
+    if len(boxes) < 2 or not boxes[0]:
+        yield from ((i, j) for j in range(len(boxes)) for i in range(j))
+        return
+    ranges = np.array(boxes, dtype=np.int64)
+    begins, ends = ranges[:, :, 0], ranges[:, :, 1]
+    for i in range(len(boxes) - 1):
+        meet = (begins[i + 1 :] < ends[i]) & (begins[i] < ends[i + 1 :])
+        yield from ((i, i + 1 + int(j)) for j in np.flatnonzero(meet.all(axis=1)))
+
+
+def view_shift(buffer: Buffer) -> Shape | None:
+    """What to add to a buffer's coordinates to get its root's; None where the shape differs."""
+    if buffer.view is None:
+        return (0,) * len(buffer.box)
+    if buffer.view.origin is None:
+        return None
+    return tuple(at - begin for at, (begin, _) in zip(buffer.view.origin, buffer.box, strict=True))
+
+
+def boxes_in_root(program: Program, access: Access) -> list[Box]:
+    """The disjoint boxes, in the coordinates of the root, that an access touches."""
+    if not volume(access.box):
+        return []
+    buffer = program.buffers[access.buffer]
+    shift = view_shift(buffer)
+    if shift is not None:
+        return [shifted(access.box, shift)]
+    root = program.buffers[program.root(access.buffer)]
+    inside = shifted(access.box, [-begin for begin, _ in buffer.box])
+    starts = [begin for begin, _ in root.box]
+    found = reshaped(inside, shape_of(buffer.box), shape_of(root.box))
+    return [shifted(box, starts) for box in found]
+
+
+def reshaped(box: Box, shape: Shape, target: Shape) -> list[Box]:
+    """A box of a dense row-major array of one shape as boxes of the same bytes in another.
+
+    >>> reshaped(((4, 9),), (12,), (3, 4))
+    [((1, 2), (0, 4)), ((2, 3), (0, 1))]
+    """
+    front = 0
+    while front < min(len(shape), len(target)) and shape[front] == target[front]:
+        front += 1
+    back = 0
+    while back < min(len(shape), len(target)) - front and shape[-1 - back] == target[-1 - back]:
+        back += 1
+    middle, kept = box[front : len(box) - back], box[len(box) - back :]
+    runs = _runs(middle, shape[front : len(shape) - back])
+    inner = target[front : len(target) - back]
+    return [
+        (*box[:front], *part, *kept)
+        for begin, end in runs
+        for part in _run_boxes(begin, end, inner)
+    ]
+
+
+def _runs(box: Box, shape: Shape) -> Iterator[tuple[int, int]]:
+    """The stretches of consecutive elements that make up a box, in row-major order."""
+    whole = len(box)
+    while whole and box[whole - 1] == (0, shape[whole - 1]):
+        whole -= 1
+    run = prod(shape[whole:])
+    outer, last = box[: max(0, whole - 1)], box[max(0, whole - 1) : whole]
+    steps = [prod(shape[axis + 1 :]) for axis in range(len(outer))]
+    begin, end = last[0] if last else (0, 1)
+    for point in product(*(range(*ends) for ends in outer)):
+        at = sum(step * index for step, index in zip(steps, point, strict=True))
+        yield at + begin * run, at + end * run
+
+
+def _run_boxes(begin: int, end: int, shape: Shape) -> list[Box]:
+    """Consecutive elements [begin, end) of a dense row-major array as boxes."""
+    if not shape:
+        return [()]
+    row = prod(shape[1:])
+    rest = tuple((0, size) for size in shape[1:])
+    first, last = begin // row, (end - 1) // row
+    if first == last:
+        inner = _run_boxes(begin - first * row, end - first * row, shape[1:])
+        return [((first, first + 1), *box) for box in inner]
+    found: list[Box] = []
+    if begin % row:
+        inner = _run_boxes(begin % row, row, shape[1:])
+        found += [((first, first + 1), *box) for box in inner]
+        first += 1
+    stop = end // row
+    if first < stop:
+        found.append(((first, stop), *rest))
+    if end % row:
+        inner = _run_boxes(0, end % row, shape[1:])
+        found += [((stop, stop + 1), *box) for box in inner]
+    return found
+
+
+def text(box: Box) -> str:
+    """A box as a slice: `[0:4, 8:16]`."""
+    return "[" + ", ".join(f"{begin}:{end}" for begin, end in box) + "]"
+
+
+def bytes_of(buffer: Buffer, elements: int) -> int:
+    """Bytes that some elements of a buffer take, rounded up."""
+    return -(-elements * buffer.size_bytes // max(1, volume(buffer.box)))

@@ -1,0 +1,229 @@
+"""Is it the network that is computed: every op completely and once, every output handed out?"""
+
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+
+from tilewright.errors import Problem
+from tilewright.network.graph import Network, Op, Operand
+from tilewright.network.kinds import KIND_CLASSES
+from tilewright.program.model import Box, Program, Task, Timetable
+from tilewright.replay.check_boxes import (
+    common,
+    contains,
+    overlapping_pairs,
+    text,
+    uncovered,
+    volume,
+)
+from tilewright.replay.check_data import SameData
+from tilewright.replay.check_transfers import is_plain_copy
+from tilewright.units import packed_bytes
+
+Tile = tuple[Task, Box]
+"""A task and its ranges along the dims of an op."""
+
+
+def network_problems(timetable: Timetable, network: Network) -> Iterator[Problem]:
+    """Ops that are not computed, or twice, buffers too small for their elements, lost outputs."""
+    program = timetable.program
+    ops = {op.name: op for op in network.ops}
+    own: dict[str, list[Tile]] = defaultdict(list)
+    fused: dict[str, dict[str, list[Tile]]] = defaultdict(lambda: defaultdict(list))
+    for task in program.tasks:
+        for name in (task.op, *task.fused):
+            if name and name not in ops:
+                yield Problem(message=f"task {task.name} computes {name}, an op that is not there")
+        if "#" in task.name or task.op not in ops:
+            continue
+        own[task.op].append((task, _ranges(ops[task.op], task)))
+        for name in task.fused:
+            fused[name][task.op].append(own[task.op][-1])
+    for op in network.ops:
+        yield from _op_problems(network, op, own[op.name])
+        yield from _fused_problems(op, ops, fused[op.name], own[op.name])
+        if not own[op.name] and not fused[op.name] and not _may_be_view(network, op):
+            yield Problem(message=f"no task computes {op.name}, a {op.kind} of {op.points} points")
+    yield from _size_problems(program, network)
+    for tensor in network.outputs:
+        yield from _output_problems(program, tensor.name, network)
+
+
+def same_data_of(program: Program, network: Network | None) -> SameData:
+    """Which tensors are the same data under two names, as far as that is known.
+
+    Two tensors that are both *made* (given, or computed by a task) are never the same. With a
+    network, any others are only if ops that move data lead from one to the other.
+    """
+    if network is None:
+        made = _made_by_tasks(program)
+        return lambda tensor, other: tensor == other or not (tensor in made and other in made)
+    movers = [op for op in network.ops if KIND_CLASSES[op.kind] == "move"]
+    moved = {operand.tensor for op in movers for operand in op.outputs}
+    families = _families(movers)
+
+    def same(tensor: str, other: str) -> bool:
+        related = families.get(tensor, tensor) == families.get(other, other)
+        return tensor == other or (related and (tensor in moved or other in moved))
+
+    return same
+
+
+def _made_by_tasks(program: Program) -> frozenset[str]:
+    given = [program.buffers[b].tensor for b in program.given if program.root(b) == b]
+    written = [
+        program.buffers[access.buffer].tensor
+        for task in program.tasks
+        if not is_plain_copy(task)
+        for access in task.writes
+    ]
+    return frozenset((*given, *written))
+
+
+def _families(movers: Sequence[Op]) -> dict[str, str]:
+    """One name for all tensors that ops which move data connect."""
+    family: dict[str, str] = {}
+    members: dict[str, list[str]] = {}
+    for op in movers:
+        names = [operand.tensor for operand in op.operands]
+        heads = dict.fromkeys(family.get(name, name) for name in names)
+        joined = [member for head in heads for member in members.pop(head, [head])]
+        members[names[0]] = joined
+        family.update((member, names[0]) for member in joined)
+    return family
+
+
+def _ranges(op: Op, task: Task) -> Box:
+    """A task's ranges along all dims of its op; a dim that its tile does not name is whole."""
+    tile = {dim: (begin, end) for dim, begin, end in task.tile}
+    return tuple(tile.get(dim, (0, size)) for dim, size in op.dims)
+
+
+def _op_problems(network: Network, op: Op, tiles: Sequence[Tile]) -> Iterator[Problem]:
+    whole = tuple((0, size) for _, size in op.dims)
+    dims = {dim for dim, _ in op.dims}
+    for task, box in tiles:
+        strange = [dim for dim, _, _ in task.tile if dim not in dims]
+        if strange or not contains(whole, box):
+            what = f"dim {strange[0]}" if strange else _named(op, box)
+            yield Problem(message=f"task {task.name} computes {what} of {op.name}, {_named(op)}")
+    if KIND_CLASSES[op.kind] == "move":
+        return
+    for i, j in overlapping_pairs([box for _, box in tiles]):
+        both = common(tiles[i][1], tiles[j][1])
+        yield Problem(
+            message=f"tasks {tiles[i][0].name} and {tiles[j][0].name} both compute "
+            f"{_named(op, both)} of {op.name}, {volume(both)} points"
+        )
+    if tiles:
+        yield from _gap(op, whole, [box for _, box in tiles], "computes")
+
+
+def _gap(op: Op, whole: Box, boxes: Sequence[Box], verb: str) -> Iterator[Problem]:
+    missing = uncovered(whole, boxes)
+    if missing:
+        points = sum(map(volume, missing))
+        yield Problem(
+            message=f"no task {verb} {_named(op, missing[0])} of {op.name}; "
+            f"{points} of its {volume(whole)} points are missing"
+        )
+
+
+def _fused_problems(
+    op: Op, ops: Mapping[str, Op], hosts: Mapping[str, Sequence[Tile]], tiles: Sequence[Tile]
+) -> Iterator[Problem]:
+    """A fused op is computed where its host's result is: all of that, and by one host only."""
+    makers = [host[0][0].name for host in hosts.values()]
+    makers += [tiles[0][0].name] if tiles else []
+    if len(makers) > 1:
+        yield Problem(message=f"tasks {makers[0]} and {makers[1]} both compute {op.name}")
+    for name, host_tiles in hosts.items():
+        host = ops[name]
+        inner = _summed_dims(host)
+        # Only the last of several partial sums is complete, so any range of these dims will do.
+        boxes = [
+            tuple(
+                (0, size) if dim in inner else ends
+                for (dim, size), ends in zip(host.dims, box, strict=True)
+            )
+            for _, box in host_tiles
+        ]
+        distinct = list(dict.fromkeys(boxes))
+        whole = tuple((0, size) for _, size in host.dims)
+        yield from _gap(host, whole, distinct, f"applies {op.name} to")
+
+
+def _summed_dims(op: Op) -> frozenset[str]:
+    """Dims along which the op's result has no extent."""
+    index = op.outputs[0].index
+    if index is None:
+        return frozenset()
+    kept = {dim for axis in index for dim, _ in axis.terms}
+    return frozenset(dim for dim, _ in op.dims if dim not in kept)
+
+
+def _may_be_view(network: Network, op: Op) -> bool:
+    """Whether the op's result can lie in the bytes of its inputs, or the inputs in the result's."""
+    if KIND_CLASSES[op.kind] != "move":
+        return False
+    if op.kind in ("reshape", "identity"):
+        return True
+    return all(_keeps_order(network, operand, op.outputs[0]) for operand in op.inputs)
+
+
+def _keeps_order(network: Network, operand: Operand, result: Operand) -> bool:
+    """Whether an operand's elements stand as in the result: no axis turned, none skipped."""
+    if operand.index is None or result.index is None:
+        return False
+    long = [
+        axis.terms
+        for axis, size in zip(operand.index, network.by_name[operand.tensor].shape, strict=True)
+        if size != 1
+    ]
+    simple = all(len(terms) == 1 and terms[0][1] == 1 for terms in long)
+    return simple and long == [axis.terms for axis in result.index if axis.terms in long]
+
+
+def _size_problems(program: Program, network: Network) -> Iterator[Problem]:
+    for buffer in program.buffers:
+        tensor = network.by_name.get(buffer.tensor)
+        if tensor is None:
+            yield Problem(
+                message=f"buffer {buffer.name} holds {buffer.tensor}, a tensor that is not there"
+            )
+            continue
+        whole = tuple((0, size) for size in tensor.shape)
+        if not contains(whole, buffer.box):
+            yield Problem(
+                message=f"buffer {buffer.name} holds {text(buffer.box)} of {tensor.name}, "
+                f"which is {text(whole)}"
+            )
+        need = packed_bytes(volume(buffer.box), tensor.bits)
+        if buffer.size_bytes < need:
+            yield Problem(
+                message=f"buffer {buffer.name} has {buffer.size_bytes} bytes, and "
+                f"{volume(buffer.box)} elements of {tensor.bits} bits take {need}"
+            )
+
+
+def _output_problems(program: Program, tensor: str, network: Network) -> Iterator[Problem]:
+    """All of an output must be in results outside the chip; that they are filled is checked too."""
+    boxes = [
+        program.buffers[number].box
+        for number in program.results
+        if program.buffers[number].tensor == tensor
+        and program.space[program.buffers[number].space].kind in ("external", "sink")
+    ]
+    whole = tuple((0, size) for size in network.by_name[tensor].shape)
+    missing = uncovered(whole, boxes)
+    if missing:
+        yield Problem(
+            message=f"no result in an external memory or a sink holds {text(missing[0])} of the "
+            f"output {tensor}"
+        )
+
+
+def _named(op: Op, box: Box | None = None) -> str:
+    """Ranges with their dims: `OY 0:4, OX 0:8`."""
+    ends = box if box is not None else tuple((0, size) for _, size in op.dims)
+    parts = [f"{dim} {a}:{b}" for (dim, _), (a, b) in zip(op.dims, ends, strict=True)]
+    return ", ".join(parts)

@@ -1,0 +1,108 @@
+"""Does a timetable refer to things that exist, and do its boxes lie inside each other?
+
+Nothing else can be checked before this holds.
+"""
+
+from collections.abc import Iterator
+
+from tilewright.errors import Problem
+from tilewright.program.model import Access, Buffer, Program, Task, Timetable
+from tilewright.replay.check_boxes import contains, shape_of, shifted, text, view_shift, volume
+
+
+def structure_problems(timetable: Timetable) -> Iterator[Problem]:
+    """Names and indices that lead nowhere, and boxes that lie outside their buffers."""
+    program = timetable.program
+    yield from _counts(timetable)
+    for number, buffer in enumerate(program.buffers):
+        yield from _buffer_problems(program, number, buffer)
+    for role, buffers in (("given", program.given), ("results", program.results)):
+        for buffer_number in buffers:
+            if not 0 <= buffer_number < len(program.buffers):
+                yield Problem(
+                    message=f"`{role}` names buffer {buffer_number}, which does not exist"
+                )
+    engines = {engine.name for engine in program.engines}
+    for task in program.tasks:
+        yield from _task_problems(program, task, engines)
+    for one, other in timetable.edges:
+        if not (0 <= one < len(program.tasks) and 0 <= other < len(program.tasks)):
+            yield Problem(message=f"edge ({one}, {other}) names a task that does not exist")
+
+
+def _counts(timetable: Timetable) -> Iterator[Problem]:
+    program = timetable.program
+    for what, have, need in (
+        ("slots", len(timetable.slots), len(program.tasks)),
+        ("addresses", len(timetable.addresses), len(program.buffers)),
+    ):
+        if have != need:
+            yield Problem(message=f"{program.name}: {have} {what}, and {need} are needed")
+
+
+def _buffer_problems(program: Program, number: int, buffer: Buffer) -> Iterator[Problem]:
+    name = f"buffer {buffer.name}"
+    if buffer.space not in program.space:
+        yield Problem(message=f"{name} lies in {buffer.space}, a space that does not exist")
+    if buffer.size_bytes < 0 or any(begin > end for begin, end in buffer.box):
+        yield Problem(message=f"{name}: {buffer.size_bytes} bytes, box {text(buffer.box)}")
+    if buffer.view is None:
+        return
+    if not 0 <= buffer.view.buffer < len(program.buffers) or buffer.view.buffer == number:
+        yield Problem(message=f"{name} is a view of buffer {buffer.view.buffer}, which is none")
+        return
+    yield from _view_problems(buffer, program.buffers[buffer.view.buffer])
+
+
+def _view_problems(buffer: Buffer, root: Buffer) -> Iterator[Problem]:
+    assert buffer.view is not None
+    view = f"buffer {buffer.name}, a view of {root.name}"
+    if root.view is not None:
+        yield Problem(message=f"{view}: {root.name} is itself a view, so it has no bytes")
+    if root.space != buffer.space:
+        yield Problem(message=f"{view}: lies in {buffer.space} and its root in {root.space}")
+    if buffer.view.origin is None:
+        yield from _same_bytes(view, buffer, root)
+        return
+    if not len(buffer.view.origin) == len(root.box) == len(buffer.box):
+        axes = f"{len(buffer.box)} axes, origin {len(buffer.view.origin)}, root {len(root.box)}"
+        yield Problem(message=f"{view}: {axes}; they must be equal")
+        return
+    shift = view_shift(buffer)
+    assert shift is not None
+    place = shifted(buffer.box, shift)
+    if not contains(root.box, place):
+        yield Problem(message=f"{view}: lies at {text(place)}, outside the root's {text(root.box)}")
+
+
+def _same_bytes(view: str, buffer: Buffer, root: Buffer) -> Iterator[Problem]:
+    if buffer.size_bytes != root.size_bytes:
+        sizes = f"{buffer.size_bytes} bytes, the root {root.size_bytes}"
+        yield Problem(message=f"{view} under another shape: {sizes}; they must be equal")
+    elif volume(buffer.box) != volume(root.box):
+        sizes = f"{volume(buffer.box)} elements, the root {volume(root.box)}"
+        yield Problem(message=f"{view} under another shape: {sizes}; they must be equal")
+
+
+def _task_problems(program: Program, task: Task, engines: set[str]) -> Iterator[Problem]:
+    for name in (task.engine, *task.ports):
+        if name not in engines:
+            yield Problem(message=f"task {task.name} needs {name}, an engine that does not exist")
+    for before in task.after:
+        if not 0 <= before < len(program.tasks):
+            yield Problem(message=f"task {task.name} waits for task {before}, which does not exist")
+    for verb, accesses in (("reads", task.reads), ("writes", task.writes)):
+        for access in accesses:
+            yield from _access_problems(program, f"task {task.name} {verb}", access)
+
+
+def _access_problems(program: Program, who: str, access: Access) -> Iterator[Problem]:
+    if not 0 <= access.buffer < len(program.buffers):
+        yield Problem(message=f"{who} buffer {access.buffer}, which does not exist")
+        return
+    buffer = program.buffers[access.buffer]
+    if len(shape_of(access.box)) != len(buffer.box) or not contains(buffer.box, access.box):
+        yield Problem(
+            message=f"{who} {text(access.box)} of buffer {buffer.name}, "
+            f"which holds {text(buffer.box)} only"
+        )

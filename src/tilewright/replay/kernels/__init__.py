@@ -1,0 +1,1 @@
+"""What ops compute, tile by tile, in NumPy."""

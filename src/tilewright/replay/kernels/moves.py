@@ -1,0 +1,239 @@
+"""Ops that only say where elements lie, look-ups and scatters among them."""
+
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+import numpy as np
+
+from tilewright.replay.kernels import tflite
+from tilewright.replay.kernels.activations import activated
+from tilewright.replay.kernels.quantise import dequantised, dtype_of, quantised, single
+from tilewright.replay.kernels.tile import Array, Kernel, KernelError, Tile
+
+
+def _cut(tile: Tile, whole: Array) -> Array:
+    """The box of the result out of all of it."""
+    return whole[tuple(slice(begin, end) for begin, end in tile.results[0].box)]
+
+
+def _affine(tile: Tile) -> Sequence[Array]:
+    """A move whose indices say everything: each point copies one element."""
+    return [tile.boxed(tile.over_loops("I"))]
+
+
+def _reshape(tile: Tile) -> Sequence[Array]:
+    if tile.index_of("I") is not None:
+        return _affine(tile)
+    return [_cut(tile, tile.whole("I").reshape(tile.results[0].tensor.shape))]
+
+
+def _transpose(tile: Tile) -> Sequence[Array]:
+    if tile.index_of("I") is None:
+        return [_cut(tile, tile.whole("I").transpose(tile.whole("W").astype(np.int64).tolist()))]
+    return _affine(tile)
+
+
+def _concat(tile: Tile) -> Sequence[Array]:
+    """Each input where the result holds it; quantised ones are rescaled to the result's scale."""
+    result = np.zeros(tile.results[0].shape, dtype=dtype_of(tile.results[0].tensor.dtype))
+    count = int(tile.number("data_inputs", len(tile.op.inputs)))
+    axis = int(tile.number("axis"))
+    start = tile.results[0].box[axis][0]
+    for number, operand in enumerate(tile.op.inputs[:count]):
+        if operand.name not in tile.parts:
+            continue
+        part = tile.parts[operand.name]
+        assert operand.index is not None
+        shift = -operand.index[axis].offset - start
+        low, high = part.box[axis]
+        where = [slice(None)] * result.ndim
+        where[axis] = slice(low + shift, high + shift)
+        values = part.array
+        if tile.text("onnx_op") == "QLinearConcat":
+            values = _rescaled(tile, values, count + 2 + 2 * number)
+        elif part.quantisation is not None and values.dtype.kind in "iu":
+            values = tflite.rescaled(tile, part)
+        result[tuple(where)] = values
+    return [result if tile.text("onnx_op") else activated_floats(tile, result)]
+
+
+def activated_floats(tile: Tile, values: Array) -> Array:
+    """The op's own activation; TFLite has none on quantised concatenations."""
+    return activated(tile.op, values) if values.dtype.kind == "f" else values
+
+
+def _rescaled(tile: Tile, values: Array, position: int) -> Array:
+    """An input of QLinearConcat in the result's quantisation; letters follow the data's."""
+    letters = ["I", "W", "B", *(f"X{i}" for i in range(3, 3 + 3 * len(tile.op.inputs)))]
+    count = int(tile.number("data_inputs"))
+    scale, zero = (single(tile, letters[position + i], 1 - i) for i in range(2))
+    own_scale, own_zero = (single(tile, letters[count + i], 1 - i) for i in range(2))
+    if scale == own_scale and zero == own_zero:
+        return values
+    return quantised(dequantised(values, scale, zero), own_scale, own_zero, values.dtype)
+
+
+def _pad(tile: Tile) -> Sequence[Array]:
+    mode = tile.text("mode", "constant")
+    if mode == "constant":
+        return [tile.boxed(tile.over_loops("I", _filler(tile)), fill=_filler(tile))]
+    pads = tile.integers("pads")
+    half = len(pads) // 2
+    data = tile.whole("I")
+    for axis, (begin, end) in enumerate(zip(pads[:half], pads[half:], strict=True)):
+        data = np.take(data, np.arange(max(0, -begin), data.shape[axis] + min(0, end)), axis)
+    widths = [(max(0, b), max(0, e)) for b, e in zip(pads[:half], pads[half:], strict=True)]
+    if mode in ("reflect", "symmetric", "edge", "wrap"):
+        return [_cut(tile, np.pad(data, widths, mode=mode))]  # type: ignore[call-overload]  # a mode
+    raise KernelError(f"padding mode {mode!r} is not emulated")
+
+
+def _filler(tile: Tile) -> float:
+    for letter in ("B", "W"):
+        if tile.has(letter):
+            return float(tile.part(letter).array.reshape(-1)[0])
+    quantisation = tile.results[0].quantisation
+    if quantisation is not None and tile.op.attribute("value", "") == "":
+        return float(quantisation.zero_point.reshape(-1)[0])
+    return tile.number("value")
+
+
+def _tile(tile: Tile) -> Sequence[Array]:
+    if tile.index_of("I") is not None:
+        return _affine(tile)
+    repeats = tile.integers("repeats") or tuple(tile.whole("W").astype(np.int64).tolist())
+    return [_cut(tile, np.tile(tile.whole("I"), repeats))]
+
+
+def _slice(tile: Tile) -> Sequence[Array]:
+    if tile.index_of("I") is None:
+        raise KernelError("a slice whose bounds are computed is not emulated")
+    return _affine(tile)
+
+
+def _gather(tile: Tile) -> Sequence[Array]:
+    operator = tile.text("onnx_op") or tile.text("tflite_op")
+    if operator in ("GatherND", "GATHER_ND"):
+        return [_gathered_nd(tile)]
+    indices = tile.part("W")
+    if tile.index_of("I") is not None:
+        return _affine(tile)
+    data = tile.whole("I")
+    axis = int(tile.number("axis"))
+    places = indices.array.astype(np.int64)
+    places = np.where(places < 0, places + data.shape[axis], places)
+    box = tile.results[0].box
+    if operator == "GatherElements":
+        grid = [np.arange(*ends) for ends in box]
+        grid_index = list(np.ix_(*grid)) if grid else []
+        grid_index[axis] = places
+        return [data[tuple(grid_index)]]
+    batch = int(tile.number("batch_dims"))
+    if batch:
+        return [_gathered_in_batches(tile, data, places)]
+    end = axis + places.ndim
+    before = data[tuple(slice(*ends) for ends in box[:axis])]
+    behind = (slice(None),) * (axis + 1) + tuple(slice(*ends) for ends in box[end:])
+    return [np.take(before[behind], places, axis=axis)]
+
+
+def _gathered_in_batches(tile: Tile, data: Array, places: Array) -> Array:
+    axis, batch = int(tile.number("axis")), int(tile.number("batch_dims"))
+    box = tile.results[0].box
+    lead = [slice(*ends) for ends in box[:batch]]
+    rows = data[tuple(lead)]
+    flat_rows = rows.reshape(-1, *rows.shape[batch:])
+    flat_places = places.reshape(-1, *places.shape[batch:])
+    taken = [np.take(r, p, axis=axis - batch) for r, p in zip(flat_rows, flat_places, strict=True)]
+    whole = np.stack(taken).reshape(*rows.shape[:batch], *taken[0].shape)
+    rest = tuple(
+        slice(None) if batch <= i < axis or i < batch or whole.shape[i] == end - begin
+        else slice(begin, end)
+        for i, (begin, end) in enumerate(box)
+    )
+    between = [
+        slice(begin, end) if batch <= i < axis else rest[i] for i, (begin, end) in enumerate(box)
+    ]
+    return whole[tuple(between)]
+
+
+def _gathered_nd(tile: Tile) -> Array:
+    data, indices = tile.whole("I"), tile.whole("W").astype(np.int64)
+    batch = int(tile.number("batch_dims"))
+    sizes = data.shape[batch : batch + indices.shape[-1]]
+    indices = np.where(indices < 0, indices + np.asarray(sizes), indices)
+    flat = data.reshape(-1, *data.shape[batch:])
+    rows = indices.reshape(flat.shape[0], -1, indices.shape[-1])
+    taken = [f[tuple(np.moveaxis(r, -1, 0))] for f, r in zip(flat, rows, strict=True)]
+    return _cut(tile, np.stack(taken).reshape(tile.results[0].tensor.shape))
+
+
+def _scatter(tile: Tile) -> Sequence[Array]:
+    operator = tile.text("onnx_op") or tile.text("tflite_op")
+    if operator == "SCATTER_ND":
+        whole = np.zeros(tile.results[0].tensor.shape, dtype=tile.part("I").array.dtype)
+        places = tuple(np.moveaxis(tile.whole("W").astype(np.int64), -1, 0))
+        np.add.at(whole, places, tile.whole("I"))
+        return [_cut(tile, whole)]
+    if operator == "DYNAMIC_UPDATE_SLICE":
+        return [_updated_slice(tile)]
+    # Only the box of the data is at hand; what is scattered elsewhere is dropped.
+    shape = tile.results[0].tensor.shape
+    whole = np.zeros(shape, dtype=tile.part("I").array.dtype)
+    _cut(tile, whole)[...] = tile.over_loops("I").reshape(tile.results[0].shape)
+    indices, updates = tile.whole("W").astype(np.int64), tile.whole("B")
+    if operator == "ScatterND":
+        sizes = np.asarray(shape[: indices.shape[-1]])
+        where = tuple(np.moveaxis(np.where(indices < 0, indices + sizes, indices), -1, 0))
+    else:
+        axis = int(tile.number("axis"))
+        grid = list(np.indices(indices.shape))
+        grid[axis] = np.where(indices < 0, indices + shape[axis], indices)
+        where = tuple(grid)
+    _combine(whole, where, updates, tile.text("reduction", "none"))
+    return [_cut(tile, whole)]
+
+
+def _combine(whole: Array, where: tuple[Array, ...], updates: Array, reduction: str) -> None:
+    match reduction:
+        case "none":
+            whole[where] = updates
+        case "add":
+            np.add.at(whole, where, updates)
+        case "mul":
+            np.multiply.at(whole, where, updates)
+        case "max":
+            np.maximum.at(whole, where, updates)
+        case "min":
+            np.minimum.at(whole, where, updates)
+        case _:
+            raise KernelError(f"reduction {reduction!r} is not emulated")
+
+
+def _updated_slice(tile: Tile) -> Array:
+    shape = tile.results[0].tensor.shape
+    whole = np.zeros(shape, dtype=tile.part("I").array.dtype)
+    _cut(tile, whole)[...] = tile.over_loops("I").reshape(tile.results[0].shape)
+    update, start = tile.whole("W"), tile.whole("B").reshape(-1).astype(np.int64)
+    begins = np.clip(start, 0, np.asarray(shape) - np.asarray(update.shape))
+    where = tuple(slice(b, b + n) for b, n in zip(begins, update.shape, strict=True))
+    whole[where] = update
+    return _cut(tile, whole)
+
+
+KERNELS: Final[Mapping[str, Kernel]] = {
+    "reshape": _reshape,
+    "transpose": _transpose,
+    "concat": _concat,
+    "slice": _slice,
+    "pad": _pad,
+    "gather": _gather,
+    "scatter": _scatter,
+    "expand": _affine,
+    "tile": _tile,
+    "depth_to_space": _affine,
+    "space_to_depth": _affine,
+    "space_to_batch": lambda tile: [tile.boxed(tile.over_loops("I", _filler(tile)))],
+    "batch_to_space": _affine,
+    "reverse": _affine,
+}

@@ -1,0 +1,157 @@
+"""Resizing images: each result from the elements around the place it comes from."""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+
+from tilewright.replay.kernels.tile import Array, KernelError, Tile
+
+Floats = npt.NDArray[np.float32]
+"""Places are worked out in single precision, as ONNX Runtime does: ties depend on it."""
+
+Places = Callable[[Floats, np.float32, int, int], Floats]
+
+
+def _half_pixel(at: Floats, scale: np.float32, size: int, full: int) -> Floats:
+    return (at + 0.5) / scale - 0.5
+
+
+def _half_pixel_symmetric(at: Floats, scale: np.float32, size: int, full: int) -> Floats:
+    adjustment = full / (scale * size)
+    return size / 2 * (1 - adjustment) + (at + 0.5) / scale - 0.5
+
+
+def _pytorch_half_pixel(at: Floats, scale: np.float32, size: int, full: int) -> Floats:
+    return (at + 0.5) / scale - 0.5 if full > 1 else np.zeros_like(at)
+
+
+def _align_corners(at: Floats, scale: np.float32, size: int, full: int) -> Floats:
+    return at * (size - 1) / (full - 1) if full > 1 else np.zeros_like(at)
+
+
+def _asymmetric(at: Floats, scale: np.float32, size: int, full: int) -> Floats:
+    return at / scale
+
+
+def _tf_half_pixel(at: Floats, scale: np.float32, size: int, full: int) -> Floats:
+    return (at + 0.5) / scale
+
+
+_COORDINATES: Final[Mapping[str, Places]] = {
+    "half_pixel": _half_pixel,
+    "half_pixel_symmetric": _half_pixel_symmetric,
+    "pytorch_half_pixel": _pytorch_half_pixel,
+    "align_corners": _align_corners,
+    "asymmetric": _asymmetric,
+    "tf_half_pixel_for_nn": _tf_half_pixel,
+}
+
+
+def resize(tile: Tile) -> Sequence[Array]:
+    """Nearest, linear or cubic, axis by axis."""
+    if tile.index_of("I") is not None:
+        return [tile.boxed(tile.over_loops("I"))]
+    if tile.number("antialias"):
+        raise KernelError("resizing with antialias is not emulated")
+    data = tile.whole("I")
+    if data.dtype.kind in "iu" and tile.text("mode") != "nearest":
+        raise KernelError("interpolating whole numbers is not emulated")
+    result, outside = data, np.zeros((1,) * data.ndim, dtype=bool)
+    for axis, (begin, end) in enumerate(tile.results[0].box):
+        full, size = tile.results[0].tensor.shape[axis], data.shape[axis]
+        at = _places(tile, axis, size, full)[begin:end]
+        # An axis of scale 1 is not resampled, not even where a region is cropped: so ONNX Runtime.
+        if full == size and _scale(tile, axis, size, full) == 1:
+            result = np.take(result, np.arange(begin, end), axis=axis)
+            continue
+        if tile.text("coordinate_transformation_mode") == "tf_crop_and_resize":
+            shape = [1] * data.ndim
+            shape[axis] = -1
+            outside = outside | ((at < 0) | (at > size - 1)).reshape(shape)
+        result = _interpolated(tile, result, axis, at)
+    if outside.any():
+        result = np.where(outside, np.float32(tile.number("extrapolation_value")), result)
+    return [result.astype(data.dtype, copy=False)]
+
+
+def _places(tile: Tile, axis: int, size: int, full: int) -> Floats:
+    """Where along the input each result comes from."""
+    at = np.arange(full, dtype=np.float32)
+    mode = tile.text("coordinate_transformation_mode", "half_pixel")
+    scale = np.float32(_scale(tile, axis, size, full))
+    if mode == "tf_crop_and_resize":
+        region = tile.op.attribute("roi", ())
+        assert isinstance(region, tuple)
+        first, last = (float(region[axis + i * len(region) // 2]) for i in range(2))
+        if full == 1:
+            return np.full(1, 0.5 * (first + last) * (size - 1), dtype=np.float32)
+        return first * (size - 1) + at * (last - first) * (size - 1) / (full - 1)
+    if mode not in _COORDINATES:
+        raise KernelError(f"coordinates {mode!r} are not emulated")
+    return _COORDINATES[mode](at, scale, size, full)
+
+
+def _scale(tile: Tile, axis: int, size: int, full: int) -> float:
+    scales = tile.op.attribute("scales", ())
+    if isinstance(scales, tuple) and len(scales) > axis:
+        return float(scales[axis])
+    return full / size
+
+
+def _interpolated(tile: Tile, data: Array, axis: int, at: Floats) -> Array:
+    match tile.text("mode", "nearest"):
+        case "nearest":
+            place = np.clip(_rounded(tile, at), 0, data.shape[axis] - 1)
+            return np.take(data, place.astype(np.int64), axis=axis)
+        case "linear":
+            return _weighted(data, axis, np.floor(at), _linear_weights(data, axis, at))
+        case _:
+            return _weighted(data, axis, np.floor(at) - 1, _cubic_weights(tile, data, axis, at))
+
+
+def _rounded(tile: Tile, at: Floats) -> Floats:
+    match tile.text("nearest_mode", "round_prefer_floor"):
+        case "floor":
+            return np.floor(at)
+        case "ceil":
+            return np.ceil(at)
+        case "round_prefer_ceil":
+            return np.floor(at + 0.5)
+        case _:
+            return np.ceil(at - 0.5)
+
+
+def _linear_weights(data: Array, axis: int, at: Floats) -> list[Floats]:
+    ahead = at - np.floor(at)
+    return [1 - ahead, ahead]
+
+
+def _cubic_weights(tile: Tile, data: Array, axis: int, at: Floats) -> list[Floats]:
+    a = tile.number("cubic_coeff_a", -0.75)
+    ahead = at - np.floor(at)
+    weights = []
+    for step in range(-1, 3):
+        x = np.abs(ahead - step)
+        near = (a + 2) * x**3 - (a + 3) * x**2 + 1
+        far = a * x**3 - 5 * a * x**2 + 8 * a * x - 4 * a
+        weights.append(np.where(x <= 1, near, np.where(x < 2, far, 0)))
+    if tile.number("exclude_outside"):
+        places = [np.floor(at) + step for step in range(-1, 3)]
+        inside = [(p >= 0) & (p < data.shape[axis]) for p in places]
+        weights = [np.where(ok, w, 0) for ok, w in zip(inside, weights, strict=True)]
+        total = sum(weights)
+        weights = [w / total for w in weights]
+    return weights
+
+
+def _weighted(data: Array, axis: int, first: Floats, weights: list[Floats]) -> Array:
+    """Σ weight × element, elements beyond an end being those at the end."""
+    shape = [1] * data.ndim
+    shape[axis] = -1
+    total = np.zeros((), dtype=np.float64)
+    for step, weight in enumerate(weights):
+        place = np.clip(first + step, 0, data.shape[axis] - 1).astype(np.int64)
+        total = total + np.take(data, place, axis=axis) * weight.reshape(shape)
+    return np.asarray(total)

@@ -1,0 +1,124 @@
+"""Values of a network's inputs and constants: from its file, from an .npz file, or from a seed."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+
+from tilewright.errors import InputError, Problem
+from tilewright.network.graph import Network, Tensor
+from tilewright.replay.kernels.quantise import dtype_of
+from tilewright.replay.kernels.tile import Array, Quantisation
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Values:
+    """Arrays of inputs and constants by tensor, and the quantisation that a file gives tensors."""
+
+    arrays: Mapping[str, Array]
+    quantisation: Mapping[str, Quantisation] = field(default_factory=dict)
+
+
+def values_of(
+    network: Network,
+    model_file: Path | None = None,
+    *,
+    seed: int = 0,
+    input_file: Path | None = None,
+) -> Values:
+    """Values for every input and constant.
+
+    Constants come from the model file (ONNX or TFLite) or, without one, from the seed; inputs from
+    the .npz file as far as it has them, else from the seed.
+
+    Raises:
+        InputError: a file lacks a value, or has one of another shape.
+    """
+    found = Values(arrays=seeded_arrays(network, seed))
+    if model_file is not None:
+        stored = _stored(network, model_file)
+        found = Values(arrays={**found.arrays, **stored.arrays}, quantisation=stored.quantisation)
+    if input_file is not None:
+        given = _archived(network, input_file)
+        found = Values(arrays={**found.arrays, **given}, quantisation=found.quantisation)
+    return found
+
+
+def seeded_arrays(network: Network, seed: int) -> dict[str, Array]:
+    """Inputs and constants drawn from a seed, each tensor by itself in the order of the network.
+
+    Weights are normally distributed and so small that sums of their products stay near 1.
+    Positions in a table lie in the table; whole numbers are spread over a byte's range.
+    """
+    random = np.random.default_rng(seed)
+    rows = _table_rows(network)
+    return {
+        tensor.name: _drawn(tensor, random, rows.get(tensor.name))
+        for tensor in network.tensors
+        if tensor.role in ("input", "constant")
+    }
+
+
+def _drawn(tensor: Tensor, random: np.random.Generator, rows: int | None) -> Array:
+    dtype = dtype_of(tensor.dtype)
+    if rows is not None:
+        whole = dtype if dtype.kind in "iu" else np.dtype(np.int64)
+        return random.integers(0, rows, tensor.shape).astype(whole)
+    if dtype.kind == "b":
+        return random.integers(0, 2, tensor.shape).astype(dtype)
+    if dtype.kind in "iu":
+        limits = np.iinfo(dtype)
+        low, high = max(limits.min, -128), min(limits.max, 127)
+        return random.integers(low, high + 1, tensor.shape).astype(dtype)
+    values = random.standard_normal(tensor.shape, dtype=np.float32)
+    if tensor.role == "constant" and tensor.shape:
+        values /= np.float32(max(1, tensor.elements // tensor.shape[0])) ** 0.5
+    return values.astype(dtype, copy=False)
+
+
+def _table_rows(network: Network) -> dict[str, int]:
+    """Rows of the table that a tensor has positions in."""
+    rows: dict[str, int] = {}
+    for op in network.ops:
+        if op.kind == "gather" and len(op.inputs) > 1:
+            axis = op.attribute("axis", 0)
+            table = network.by_name[op.inputs[0].tensor]
+            rows[op.inputs[1].tensor] = table.shape[axis if isinstance(axis, int) else 0]
+    return rows
+
+
+def _stored(network: Network, path: Path) -> Values:
+    if path.suffix == ".onnx":
+        from tilewright.replay.values_onnx import stored_constants
+
+        return Values(arrays=stored_constants(network, path))
+    if path.suffix == ".tflite":
+        from tilewright.replay.values_tflite import stored_values
+
+        arrays, quantisation = stored_values(network, path)
+        return Values(arrays=arrays, quantisation=quantisation)
+    raise InputError(
+        Problem(file=str(path), message="holds no values", hint="give an ONNX or a TFLite file")
+    )
+
+
+def _archived(network: Network, path: Path) -> dict[str, Array]:
+    try:
+        with np.load(path) as archive:
+            arrays = {name: archive[name] for name in archive.files}
+    except (OSError, ValueError) as error:
+        raise InputError(Problem(file=str(path), message=f"cannot be read: {error}")) from error
+    problems = []
+    known = {tensor.name: tensor for tensor in network.inputs}
+    for name, array in arrays.items():
+        if name not in known:
+            hint = f"its inputs are {', '.join(known)}"
+            message = f"the network has no input {name!r}"
+            problems.append(Problem(file=str(path), message=message, hint=hint))
+        elif array.shape != known[name].shape:
+            message = f"{name!r} has shape {array.shape}, not {known[name].shape}"
+            problems.append(Problem(file=str(path), message=message))
+    if problems:
+        raise InputError(*problems)
+    return {name: array.astype(dtype_of(known[name].dtype)) for name, array in arrays.items()}

@@ -1,0 +1,130 @@
+"""A plan as a table and as figures."""
+
+from math import fsum
+from typing import Any
+
+from tilewright.planner import Plan
+from tilewright.report.tables import View, heading, table
+from tilewright.units import format_bytes, format_energy
+
+
+def plan_figures(plan: Plan) -> dict[str, Any]:
+    """The figures of a plan, for `--json` and for `plan.json`."""
+    program = plan.program
+    return {
+        "network": plan.network.name,
+        "machine": plan.machine.name,
+        "objective": plan.options.objective,
+        "totals": {
+            "cycles": plan.cycles,
+            "energy_pj": fsum(plan.energy_pj.values()),
+            "energy_pj_by_memory": dict(plan.energy_pj),
+            "traffic_bytes": {
+                memory: {"read": read, "write": written}
+                for memory, (read, written) in plan.traffic_bytes.items()
+            },
+            "peak_bytes": dict(plan.peak_bytes),
+        },
+        "bounds": {
+            "cycles": bound_cycles(plan),
+            "path_cycles": plan.bounds.path_cycles,
+            "engine_cycles": dict(plan.bounds.engine_cycles),
+            "roofline_cycles": plan.roofline.cycles,
+            "traffic_bytes": plan.roofline.traffic_bytes,
+            "peak_bytes": least_bytes(plan),
+        },
+        "bound_by": bound_by(plan),
+        "tasks": len(program.tasks),
+        "buffers": len(program.buffers),
+        "checked": plan.options.checked,
+        "verified": False,
+        "assumptions": list(plan.assumptions),
+    }
+
+
+def bound_cycles(plan: Plan) -> int:
+    """The largest bound that holds for schedules of these tiles in this compute order."""
+    return max(plan.bounds.cycles, plan.bounds.order_cycles, plan.roofline.cycles)
+
+
+def least_bytes(plan: Plan) -> dict[str, int]:
+    """By memory the bytes that a single task needs at least, the most over all cores."""
+    least: dict[str, int] = {}
+    for name, size in plan.bounds.peak_bytes.items():
+        memory = plan.program.space[name].memory
+        least[memory] = max(least.get(memory, 0), size)
+    return least
+
+
+def bound_by(plan: Plan) -> str:
+    """What keeps the plan from being shorter: the busiest engine, or waiting for each other."""
+    counts = {engine.name: engine.count for engine in plan.program.engines}
+    shares = {
+        name: busy / (counts[name] * plan.cycles) if plan.cycles else 0.0
+        for name, busy in plan.busy_cycles.items()
+    }
+    busiest = max(shares, key=lambda name: shares[name])
+    if shares[busiest] >= 0.85:
+        return f"{busiest}, busy {shares[busiest]:.0%} of the time"
+    if plan.bounds.path_cycles >= 0.85 * plan.cycles:
+        return "the longest chain of tasks that wait for each other"
+    return f"turns of computing and waiting for data; {busiest} is busy {shares[busiest]:.0%}"
+
+
+def plan_view(plan: Plan) -> View:
+    """What a person wants to know first, then memories and engines."""
+    seconds = ""
+    if plan.machine.clock_hz:
+        seconds = f" ({plan.cycles / plan.machine.clock_hz * 1e3:.4g} ms)"
+    total = fsum(plan.energy_pj.values())
+    dear = max(plan.energy_pj, key=lambda memory: plan.energy_pj[memory], default="")
+    factor = plan.cycles / max(1, bound_cycles(plan))
+    roof = plan.cycles / max(1, plan.roofline.cycles)
+    facts = [
+        ("objective", plan.options.objective),
+        ("cycles", f"{plan.cycles:,}{seconds}"),
+        (
+            "against bounds",
+            f"{factor:.2f} x these tiles' bound, {roof:.2f} x the machine's roofline",
+        ),
+        ("bound by", bound_by(plan)),
+        (
+            "energy",
+            f"{format_energy(total)}, {plan.energy_pj.get(dear, 0) / max(total, 1e-9):.0%} {dear}",
+        ),
+        ("tasks, buffers", f"{len(plan.program.tasks):,}, {len(plan.program.buffers):,}"),
+        ("checked", "every task and every byte" if plan.options.checked else "no"),
+        *(("assumed", text) for text in plan.assumptions),
+    ]
+    title = f"{plan.network.name} on {plan.machine.name}"
+    return [heading(title, facts), _memories(plan), _engines(plan)]
+
+
+def _memories(plan: Plan) -> Any:
+    grid = table("memory", ">peak", ">of", ">least", ">read", ">written", ">energy")
+    least = least_bytes(plan)
+    sizes = {space.memory: space.size_bytes for space in plan.program.spaces}
+    for memory in dict.fromkeys([*plan.traffic_bytes, *plan.energy_pj]):
+        read, written = plan.traffic_bytes.get(memory, (0, 0))
+        placed = memory in plan.peak_bytes
+        grid.add_row(
+            memory,
+            format_bytes(plan.peak_bytes[memory]) if placed else "",
+            format_bytes(sizes[memory]) if placed else "",
+            format_bytes(least[memory]) if memory in least else "",
+            format_bytes(read) if read or written else "",
+            format_bytes(written) if read or written else "",
+            format_energy(plan.energy_pj.get(memory, 0.0)),
+        )
+    return grid
+
+
+def _engines(plan: Plan) -> Any:
+    grid = table("engine", ">busy", ">share", ">bound")
+    counts = {engine.name: engine.count for engine in plan.program.engines}
+    for name, busy in plan.busy_cycles.items():
+        if busy:
+            share = busy / (counts[name] * plan.cycles)
+            bound = plan.bounds.engine_cycles.get(name, plan.bounds.port_cycles.get(name, 0))
+            grid.add_row(name, f"{busy:,}", f"{share:.0%}", f"{bound:,}")
+    return grid

@@ -1,0 +1,113 @@
+"""The files of a plan: `plan.json`, a program that can be executed, and `trace.json` to look at."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+from tilewright import __version__
+from tilewright.mapping.text import mapping_text
+from tilewright.planner import Plan
+from tilewright.program.model import Access, Buffer, Task
+from tilewright.report.plan import plan_figures
+from tilewright.report.trace import trace_events
+
+SCHEMA = "tilewright-plan-1"
+
+
+def save(plan: Plan, folder: Path) -> list[Path]:
+    """Write `plan.json` and `trace.json` into a folder, which is made if need be."""
+    folder.mkdir(parents=True, exist_ok=True)
+    written = []
+    for name, data in (("plan.json", plan_json(plan)), ("trace.json", trace_events(plan))):
+        path = folder / name
+        path.write_text(json.dumps(data, separators=(",", ":")) + "\n", encoding="utf-8")
+        written.append(path)
+    return written
+
+
+def plan_json(plan: Plan) -> dict[str, Any]:
+    """The whole plan; docs/reference/plan-files.md describes every key."""
+    program, timetable = plan.program, plan.timetable
+    used = sorted({task.op for task in program.tasks if task.op})
+    return {
+        "schema": SCHEMA,
+        "tilewright_version": __version__,
+        **plan_figures(plan),
+        "source": {"network": plan.network.source, "machine": plan.machine.source},
+        "spaces": [
+            {
+                "name": space.name,
+                "memory": space.memory,
+                "kind": space.kind,
+                "size_bytes": space.size_bytes,
+                "alignment_bytes": space.alignment_bytes,
+                "core": space.core,
+                "reserved": space.reserved,
+                "rereadable": space.rereadable,
+            }
+            for space in program.spaces
+        ],
+        "engines": [{"name": engine.name, "count": engine.count} for engine in program.engines],
+        "tensors": [
+            {"name": t.name, "shape": t.shape, "bits": t.bits, "role": t.role}
+            for t in plan.network.tensors
+        ],
+        "ops": used,
+        "mappings": [
+            mapping_text(f"mapping {number}", mapped.setup, mapped.loops)
+            for number, mapped in enumerate(program.mappings)
+        ],
+        "buffer_list": [
+            _buffer(buffer, address)
+            for buffer, address in zip(program.buffers, timetable.addresses, strict=True)
+        ],
+        "task_list": [
+            {
+                **_task(task),
+                "start_cycle": slot.start_cycle,
+                "end_cycle": slot.end_cycle,
+                "instance": slot.instance,
+            }
+            for task, slot in zip(program.tasks, timetable.slots, strict=True)
+        ],
+        "control_edges": timetable.edges,
+        "given": program.given,
+        "results": program.results,
+    }
+
+
+def _buffer(buffer: Buffer, address: int) -> dict[str, Any]:
+    data: dict[str, Any] = {
+        "name": buffer.name,
+        "tensor": buffer.tensor,
+        "box": buffer.box,
+        "space": buffer.space,
+        "address": address,
+        "size_bytes": buffer.size_bytes,
+    }
+    if buffer.view is not None:
+        data["view"] = {"buffer": buffer.view.buffer, "origin": buffer.view.origin}
+    return data
+
+
+def _task(task: Task) -> dict[str, Any]:
+    data: dict[str, Any] = {
+        "name": task.name,
+        "kind": task.kind,
+        "engine": task.engine,
+        "reads": [_access(access) for access in task.reads],
+        "writes": [_access(access) for access in task.writes],
+        "after": task.after,
+        "charges": [[c.memory, c.read_bytes, c.write_bytes, c.energy_pj] for c in task.charges],
+    }
+    if task.op:
+        data |= {"op": task.op, "fused": task.fused, "tile": task.tile}
+    if task.mapping is not None:
+        data["mapping"] = task.mapping
+    if task.ports:
+        data |= {"ports": task.ports, "setup_cycles": task.setup_cycles}
+    return data
+
+
+def _access(access: Access) -> dict[str, Any]:
+    return {"buffer": access.buffer, "box": access.box}

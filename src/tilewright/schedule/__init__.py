@@ -1,0 +1,1 @@
+"""Time and place together: a schedule that never needs more memory than there is."""

@@ -1,0 +1,303 @@
+"""Who must wait for whom because a place in memory is used again.
+
+A timetable is correct at its own times. A machine runs it by order alone, each task as soon as what
+it waits for has ended, so every wait that addresses cause has to be said.
+"""
+
+from bisect import bisect_left
+from collections import defaultdict
+from collections.abc import Hashable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from heapq import heappop, heappush
+from math import prod
+from typing import NamedTuple
+
+from tilewright.program.model import Access, Box, Program, Timetable
+
+
+class PlaceUse(NamedTuple):
+    """A task touches the addresses [begin, end), which belong to `holder`.
+
+    Two uses of one holder are independent if their boxes share no element; None is all of it.
+    """
+
+    task: int
+    begin: int
+    end: int
+    is_write: bool
+    holder: Hashable = None
+    box: Box | None = None
+
+
+@dataclass(slots=True)
+class _Seen:
+    """A use that later ones may have to wait for, and whether any already does."""
+
+    use: PlaceUse
+    turn: int
+    is_read: bool = False
+    is_overwritten: bool = False
+
+
+@dataclass(slots=True)
+class _Segment:
+    """Addresses up to the next segment: who used them for the holder.
+
+    `before` are the last users of whatever lay here before the holder.
+    """
+
+    holder: Hashable
+    before: tuple[int, ...] = ()
+    writers: list[_Seen] = field(default_factory=list)
+    readers: list[_Seen] = field(default_factory=list)
+
+    def copy(self) -> "_Segment":
+        """A segment that can go its own way."""
+        writers, readers = [replace(w) for w in self.writers], [replace(r) for r in self.readers]
+        return _Segment(self.holder, self.before, writers, readers)
+
+
+def control_edges(timetable: Timetable) -> tuple[tuple[int, int], ...]:
+    """Pairs of tasks, sorted: the second must not start before the first has ended.
+
+    Together with `after` they order every two tasks of which one writes what the other touches.
+    Pairs that `after` orders directly, or over one task between, are left out, and so are tasks
+    that run at the same time. Two readers never wait for each other.
+    """
+    program, slots = timetable.program, timetable.slots
+    after = [task.after for task in program.tasks]
+    order = sorted(range(len(slots)), key=lambda n: (slots[n].start_cycle, slots[n].end_cycle, n))
+    edges = {
+        (first, second)
+        for uses in _place_uses(timetable, order).values()
+        for first, second in place_edges(uses)
+        if slots[first].end_cycle <= slots[second].start_cycle
+        and first not in after[second]
+        and not any(first in after[between] for between in after[second])
+    }
+    return tuple(sorted(edges))
+
+
+def place_edges(uses: Sequence[PlaceUse]) -> list[tuple[int, int]]:
+    """The waits between uses of places, given in the order in which they happen.
+
+    A reader waits for the writers of what it reads. A writer waits for the last ones who touched
+    what it overwrites, and the first users of a place for the last users of what lay there before.
+    """
+    space = _Space()
+    edges: dict[tuple[int, int], None] = {}
+    for turn, use in enumerate(uses):
+        if use.begin < use.end:
+            for first in space.touched(_Seen(use, turn)):
+                if first != use.task:
+                    edges[first, use.task] = None
+    return sorted(edges)
+
+
+class _Space:
+    """The address space as segments, split where uses begin and end."""
+
+    def __init__(self) -> None:
+        self.starts: list[int] = [0]
+        self.segments: list[_Segment] = [_Segment(None)]
+
+    def touched(self, new: _Seen) -> Iterator[int]:
+        """Tasks that a use waits for; from now on the segments know of the use."""
+        first, last = self._split(new.use.begin), self._split(new.use.end)
+        starts: list[int] = []
+        segments: list[_Segment] = []
+        for start, segment in zip(self.starts[first:last], self.segments[first:last], strict=True):
+            waits = _waits(segment, new)
+            yield from waits
+            if starts and _knows_only(segments[-1], new) and _knows_only(segment, new):
+                joined = (*segments[-1].before, *segment.before)
+                segments[-1].before = tuple(dict.fromkeys(joined))
+            else:
+                starts.append(start)
+                segments.append(segment)
+        self.starts[first:last] = starts
+        self.segments[first:last] = segments
+
+    def _split(self, at: int) -> int:
+        """The index of the segment that starts at an address."""
+        index = bisect_left(self.starts, at)
+        if index == len(self.starts) or self.starts[index] != at:
+            self.starts.insert(index, at)
+            self.segments.insert(index, self.segments[index - 1].copy())
+        return index
+
+
+def _knows_only(segment: _Segment, new: _Seen) -> bool:
+    seen = (*segment.writers, *segment.readers)
+    return len(seen) == 1 and seen[0].turn == new.turn
+
+
+def _waits(segment: _Segment, new: _Seen) -> list[int]:
+    """Tasks that a use of one segment waits for."""
+    use = new.use
+    if segment.holder != use.holder:
+        old = (*segment.writers, *segment.readers)
+        last = [s.use.task for s in old if not (s.is_read or s.is_overwritten)]
+        segment.before = tuple(dict.fromkeys(last)) or segment.before
+        segment.holder, segment.writers, segment.readers = use.holder, [], []
+    met = [writer for writer in segment.writers if _conflict(writer.use, use)]
+    if use.is_write:
+        met += [reader for reader in segment.readers if _conflict(reader.use, use)]
+    waits = [seen.use.task for seen in met if not _is_behind(seen, met)]
+    for seen in met:
+        if use.is_write:
+            seen.is_overwritten = True
+        else:
+            seen.is_read = True
+    if use.is_write:
+        segment.writers = [w for w in segment.writers if not _covers(use.box, w.use.box)]
+        segment.readers = [r for r in segment.readers if not _covers(use.box, r.use.box)]
+    (segment.writers if use.is_write else segment.readers).append(replace(new))
+    return waits if met else list(segment.before)
+
+
+def _is_behind(seen: _Seen, met: Sequence[_Seen]) -> bool:
+    """Whether waiting for all of `met` but this use means waiting for this one as well."""
+    if not (seen.is_read or seen.is_overwritten):
+        return False
+    return any(later.turn > seen.turn and _conflict(later.use, seen.use) for later in met)
+
+
+def _conflict(one: PlaceUse, other: PlaceUse) -> bool:
+    """Whether one writes what the other, of the same holder, touches."""
+    if not (one.is_write or other.is_write):
+        return False
+    if one.box is None or other.box is None:
+        return True
+    return all(a < d and c < b for (a, b), (c, d) in zip(one.box, other.box, strict=True))
+
+
+def _covers(outer: Box | None, inner: Box | None) -> bool:
+    if outer is None or inner is None:
+        return outer is None
+    return all(a <= c and d <= b for (a, b), (c, d) in zip(outer, inner, strict=True))
+
+
+def _place_uses(timetable: Timetable, order: Sequence[int]) -> dict[str, list[PlaceUse]]:
+    """By space, what the tasks do there one after the other; each reads before it writes.
+
+    Where all accesses of a root are without gaps they are taken as ranges of addresses, so that
+    only neighbours meet; otherwise as boxes of all its addresses.
+    """
+    program = timetable.program
+    touched: list[tuple[int, Access, bool]] = []
+    ranges: list[tuple[int, int] | None] = []
+    with_gaps = set()
+    for number in order:
+        task = program.tasks[number]
+        for accesses, is_write in ((task.reads, False), (task.writes, True)):
+            for access in accesses:
+                touched.append((number, access, is_write))
+                ranges.append(_byte_range(program, access))
+                if ranges[-1] is None:
+                    with_gaps.add(program.root(access.buffer))
+    found: dict[str, list[PlaceUse]] = defaultdict(list)
+    for (number, access, is_write), inside in zip(touched, ranges, strict=True):
+        root = program.root(access.buffer)
+        buffer, base = program.buffers[root], timetable.addresses[root]
+        begin, end = inside or (0, 0)
+        box = _box_in_root(program, access)
+        if root in with_gaps:
+            begin, end = 0, buffer.size_bytes
+        if program.space[buffer.space].kind in ("scratchpad", "external"):
+            use = PlaceUse(number, base + begin, base + end, is_write, root, box)
+            found[buffer.space].append(use)
+    return found
+
+
+def _byte_range(program: Program, access: Access) -> tuple[int, int] | None:
+    """The bytes of its root that an access touches; None if there are gaps between them."""
+    buffer = program.buffers[program.root(access.buffer)]
+    box = _box_in_root(program, access)
+    if box is None:
+        return 0, buffer.size_bytes
+    shape = [end - begin for begin, end in buffer.box]
+    cut = [axis for axis, ends in enumerate(box) if ends != buffer.box[axis]]
+    outer = box[: cut[-1]] if cut else ()
+    if any(end - begin != 1 for begin, end in outer):
+        return None
+    steps = [prod(shape[axis + 1 :]) for axis in range(len(shape))]
+    starts = [start for start, _ in buffer.box]
+    first = sum((b - s) * by for (b, _), s, by in zip(box, starts, steps, strict=True))
+    last = sum((e - 1 - s) * by for (_, e), s, by in zip(box, starts, steps, strict=True))
+    elements = max(1, prod(shape))
+    return first * buffer.size_bytes // elements, -(-(last + 1) * buffer.size_bytes // elements)
+
+
+def _box_in_root(program: Program, access: Access) -> Box | None:
+    """The box of an access in its root's coordinates; None, that is all, under another shape."""
+    buffer = program.buffers[access.buffer]
+    if buffer.view is None:
+        return access.box
+    if buffer.view.origin is None:
+        return None
+    return tuple(
+        (begin - start + at, end - start + at)
+        for (begin, end), (start, _), at in zip(
+            access.box, buffer.box, buffer.view.origin, strict=True
+        )
+    )
+
+
+def reduced(
+    dependencies: Sequence[Sequence[int]], *, window: int = 10_000
+) -> tuple[tuple[int, ...], ...]:
+    """The dependencies without those that follow from others; entry i is what task i waits for.
+
+    A path is only seen over tasks that are at most `window` places apart in a topological order:
+    above that many tasks some dependencies may be left that follow from others, none is lost.
+
+    Raises:
+        ValueError: tasks wait for each other in a circle.
+
+    >>> reduced([[], [0], [0, 1]])
+    ((), (0,), (1,))
+    """
+    order = _topological(dependencies)
+    place = {task: at for at, task in enumerate(order)}
+    mask = (1 << window) - 1
+    # Bit k of reach[i]: the task at place i waits, however indirectly, for the one at i - 1 - k.
+    reach = [0] * len(order)
+    kept: list[tuple[int, ...]] = [()] * len(order)
+    for at, task in enumerate(order):
+        seen, needed = 0, []
+        for before in sorted(
+            dict.fromkeys(dependencies[task]), key=place.__getitem__, reverse=True
+        ):
+            gap = at - place[before]
+            if gap > window or not seen >> (gap - 1) & 1:
+                needed.append(before)
+            if gap <= window:
+                seen |= (1 << (gap - 1) | reach[place[before]] << gap) & mask
+        kept[task] = tuple(sorted(needed))
+        reach[at] = seen
+        if at >= window:
+            reach[at - window] = 0
+    return tuple(kept)
+
+
+def _topological(dependencies: Sequence[Sequence[int]]) -> list[int]:
+    """Tasks such that each comes after what it waits for, the smallest number first."""
+    followers: list[list[int]] = [[] for _ in dependencies]
+    missing = [len(set(before)) for before in dependencies]
+    for task, before in enumerate(dependencies):
+        for first in dict.fromkeys(before):
+            followers[first].append(task)
+    ready = [task for task, count in enumerate(missing) if not count]
+    order: list[int] = []
+    while ready:
+        task = heappop(ready)
+        order.append(task)
+        for follower in followers[task]:
+            missing[follower] -= 1
+            if not missing[follower]:
+                heappush(ready, follower)
+    if len(order) < len(dependencies):
+        stuck = next(task for task, count in enumerate(missing) if count)
+        raise ValueError(f"task {stuck} waits for itself through others")
+    return order

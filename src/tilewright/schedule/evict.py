@@ -1,0 +1,197 @@
+"""Making room: what may leave a scratchpad, at what price, and how it goes and comes back."""
+
+from bisect import insort
+from heapq import heappush
+
+from tilewright.program.model import Route
+from tilewright.schedule.contents import Held, box_bytes, surviving
+from tilewright.schedule.state import (
+    ABSENT,
+    EVICTED,
+    LEAVING,
+    RESERVED,
+    RESIDENT,
+    Added,
+    State,
+)
+from tilewright.schedule.tables import LOAD, STORE
+
+_SCALE = 1 << 24
+FIRST = -(1 << 62)
+"""The key of a transfer that goes before all others."""
+
+
+def leaving_cost(state: State, root: int, step: int) -> int | None:
+    """What it costs if a root leaves for the sake of a task at a step; None if it must stay.
+
+    Nothing if it will leave soon anyway. Otherwise the cycles of going (unless its data still
+    exists elsewhere) and coming back, the less the longer it will not be missed.
+    """
+    if state.where[root] == LEAVING or state.waiting[root] == 0:
+        return 0
+    if state.running[root]:
+        return None
+    distance = state.position[state.next_use(root)] - step
+    if distance <= 0:
+        return None
+    cycles = 0 if state.where[root] == RESERVED else moving_cycles(state, root)
+    if cycles is None or cycles == 0:
+        return cycles
+    if state.policy.eviction == "distance":
+        return _SCALE // distance * _SCALE + cycles
+    return cycles * _SCALE // distance + 1
+
+
+def moving_cycles(state: State, root: int) -> int | None:
+    """Cycles of writing out what exists nowhere else and of fetching everything back."""
+    tables = state.tables
+    held = surviving(tables.program, root, state.contents[root])
+    if held is None:
+        return None
+    spill = tables.spill[tables.scratchpad[root]]
+    total = 0
+    for piece in held:
+        if is_clean(state, piece):
+            total += back_like(state, root, piece)[1]
+        elif spill is None:
+            return None
+        else:
+            size_bytes = box_bytes(tables.program, piece)
+            total += spill.out.cycles(size_bytes) + spill.back.cycles(size_bytes)
+    return total
+
+
+def is_clean(state: State, held: Held) -> bool:
+    """Whether what is held exists elsewhere and can be fetched from there."""
+    if held.writer >= state.n_tasks:
+        return True
+    return held.writer >= 0 and held.whole and state.tables.reloadable[held.writer]
+
+
+def make_room(state: State, root: int, step: int, may_drop: bool) -> bool:
+    """Send away whatever gives a root room at the least cost; whether there is any such way.
+
+    What exists elsewhere is dropped at once (if `may_drop`); the rest stays until written out.
+    """
+    pad = state.pads[state.tables.scratchpad[root]]
+    window = pad.cheapest_window(
+        max(1, state.tables.size_bytes[root]), lambda other: leaving_cost(state, other, step)
+    )
+    if window is None:
+        return False
+    for other in window:
+        if state.waiting[other] and not state.running[other]:
+            evict(state, other, may_drop)
+    return True
+
+
+def evict(state: State, root: int, may_drop: bool = True) -> None:
+    """Let a root leave: at once if its data exists elsewhere, else after it is written out."""
+    if state.where[root] == RESERVED:
+        state.note_live(root, state.position[state.next_use(root)], -1)
+        state.vacate(root, EVICTED if state.missing[root] else ABSENT)
+        return
+    if state.where[root] != RESIDENT:
+        return
+    held = surviving(state.tables.program, root, state.contents[root])
+    assert held is not None
+    dirty = [number for number, piece in enumerate(held) if not is_clean(state, piece)]
+    if not dirty:
+        if may_drop:
+            state.contents[root] = held
+            leave(state, root)
+        return
+    state.contents[root] = list(held)
+    state.where[root] = LEAVING
+    state.leaving[root] = len(dirty)
+    state.saved_roots.append(root)
+    for number in dirty:
+        _write_out(state, root, held[number])
+
+
+def _write_out(state: State, root: int, held: Held) -> None:
+    tables = state.tables
+    spill = tables.spill[tables.scratchpad[root]]
+    assert spill is not None
+    added = Added(
+        root=root,
+        held=held,
+        out=True,
+        copy=state.copy[root],
+        saved=len(state.saved_roots) - 1,
+        origin=held.writer,
+    )
+    like = _like_route(state, spill.out, box_bytes(tables.program, held))
+    task = state.add_task(added, like, STORE)
+    state.key[task] = FIRST
+    insort(state.copies_out[state.engine[task]], (FIRST, task))
+
+
+def written_out(state: State, task: int) -> None:
+    """A piece of a leaving root has been saved."""
+    added = state.added[task - state.n_tasks]
+    root = added.root
+    contents = state.contents[root]
+    contents[contents.index(added.held)] = Held(added.held.buffer, added.held.box, task)
+    state.leaving[root] -= 1
+
+
+def leave(state: State, root: int) -> None:
+    """A root's place is given back; each piece will be fetched again before the next use."""
+    user = state.next_use(root)
+    position = state.position[user]
+    state.note_live(root, position, -1)
+    state.vacate(root, EVICTED)
+    held, state.contents[root] = state.contents[root], []
+    for piece in held:
+        _bring_back_later(state, root, piece, user)
+
+
+def _bring_back_later(state: State, root: int, held: Held, user: int) -> None:
+    like = back_like(state, root, held)
+    added = Added(root=root, held=held, out=False, origin=held.writer)
+    if held.writer >= state.n_tasks:
+        before = state.added[held.writer - state.n_tasks]
+        added.saved = before.saved
+        added.origin = before.origin if not before.out else held.writer
+    task = state.add_task(added, like, LOAD)
+    state.missing[root] += 1
+    state.position[task] = state.position[user]
+    state.key[task] = state.key[user]
+    if state.policy.key == "slack":
+        state.key[task] -= state.cycles[task]
+    release = state.position[user] - state.policy.lookahead_steps
+    heappush(state.later, (release, state.key[task], task))
+
+
+def back_like(state: State, root: int, held: Held) -> tuple[int, int, int, tuple[int, ...]]:
+    """Engine, cycles, setup and ports of fetching a piece again."""
+    tables = state.tables
+    writer = held.writer
+    if writer >= state.n_tasks:
+        if not state.added[writer - state.n_tasks].out:
+            return (
+                state.engine[writer],
+                state.cycles[writer],
+                state.setup[writer],
+                state.ports[writer],
+            )
+        spill = tables.spill[tables.scratchpad[root]]
+        assert spill is not None
+        return _like_route(state, spill.back, box_bytes(tables.program, held))
+    task = tables.program.tasks[writer]
+    if len(task.writes) > 1:
+        # A multicast is not repeated for everybody: only this scratchpad lost its copy.
+        source = tables.program.buffers[task.reads[0].buffer].space
+        route = tables.program.route.get((source, tables.program.buffers[root].space))
+        if route is not None:
+            return _like_route(state, route, box_bytes(tables.program, held))
+    return tables.engine[writer], tables.cycles[writer], tables.setup[writer], tables.ports[writer]
+
+
+def _like_route(
+    state: State, route: Route, size_bytes: int
+) -> tuple[int, int, int, tuple[int, ...]]:
+    names = state.tables.engine_names
+    ports = tuple(names.index(port) for port in route.ports)
+    return names.index(route.engine), route.cycles(size_bytes), route.setup_cycles, ports

@@ -1,0 +1,107 @@
+"""Why a program cannot be scheduled: which task, what lies where, what is missing, what helps."""
+
+from tilewright.errors import InfeasibleError, Problem
+from tilewright.schedule.simulate import StuckError
+from tilewright.schedule.tables import Tables, aligned_bytes
+
+_NAMED = 8
+"""So many buffers are named, the largest first."""
+
+
+def too_large(tables: Tables) -> InfeasibleError | None:
+    """The error if the operands of some single task exceed a scratchpad; all such tasks."""
+    problems: list[Problem] = []
+    smallest = dict.fromkeys(tables.scratchpads, 0)
+    for task, roots in enumerate(tables.touched):
+        for pad, name in enumerate(tables.scratchpads):
+            here = [root for root in roots if tables.scratchpad[root] == pad]
+            if not here:
+                continue
+            needed = _stacked_bytes(tables, here)
+            if needed > tables.room_bytes[pad]:
+                smallest[name] = max(smallest[name], needed)
+                problems.append(_own_operands(tables, task, pad, here))
+    if not problems:
+        return None
+    shown = problems[:5]
+    hints = [
+        f"'{name}' would have to be {needed + _reserved_bytes(tables, name):,} B at least"
+        for name, needed in smallest.items()
+        if needed
+    ]
+    last = shown[-1]
+    shown[-1] = Problem(
+        message=last.message, hint="\n".join((*hints, "or cut the op into smaller tiles"))
+    )
+    return InfeasibleError(*shown)
+
+
+def stuck(tables: Tables, error: StuckError, enough_bytes: int | None) -> InfeasibleError:
+    """The error if a task gets no room although its own operands would fit."""
+    state, task = error.state, error.task
+    lacking = [root for root in tables.touched[task] if not _is_there(error, root)]
+    pad = tables.scratchpad[lacking[0]] if lacking else 0
+    name = tables.scratchpads[pad]
+    here = sorted(root for _, root in state.pads[pad].owners.values())
+    needed = sum(aligned_bytes(tables, r) for r in lacking if tables.scratchpad[r] == pad)
+    free = tables.room_bytes[pad] - sum(aligned_bytes(tables, root) for root in here)
+    hint = [] if enough_bytes is None else [f"{enough_bytes:,} B of '{name}' are enough"]
+    if tables.spill[pad] is None:
+        hint.append(f"or give '{name}' a way to an external memory and back, to spill to")
+    hint.append("or cut the ops into smaller tiles")
+    return InfeasibleError(
+        Problem(
+            message=(
+                f"{_task(tables, task)}: '{name}' of {tables.room_bytes[pad]:,} B has no room for "
+                f"{_names(tables, lacking)}: {max(0, needed - free):,} B short; "
+                f"alive in it: {_names(tables, here)}"
+            ),
+            hint="\n".join(hint),
+        )
+    )
+
+
+def _own_operands(tables: Tables, task: int, pad: int, roots: list[int]) -> Problem:
+    needed = _stacked_bytes(tables, roots)
+    room = tables.room_bytes[pad]
+    return Problem(
+        message=(
+            f"{_task(tables, task)}: its operands need {needed:,} B of "
+            f"'{tables.scratchpads[pad]}' at once, {needed - room:,} B more than it has "
+            f"({room:,} B): {_names(tables, roots)}"
+        )
+    )
+
+
+def _stacked_bytes(tables: Tables, roots: list[int]) -> int:
+    """Bytes of blocks on top of each other; the one on top needs no padding."""
+    padding = max(aligned_bytes(tables, root) - tables.size_bytes[root] for root in roots)
+    return sum(aligned_bytes(tables, root) for root in roots) - padding
+
+
+def _is_there(error: StuckError, root: int) -> bool:
+    owners = error.state.pads[error.state.tables.scratchpad[root]].owners
+    return any(owner == root for _, owner in owners.values())
+
+
+def _reserved_bytes(tables: Tables, name: str) -> int:
+    return sum(end - begin for begin, end in tables.program.space[name].reserved)
+
+
+def _task(tables: Tables, task: int) -> str:
+    if task >= len(tables.program.tasks):
+        return "the results"
+    described = tables.program.tasks[task]
+    op = f" of op '{described.op}'" if described.op and described.op != described.name else ""
+    return f"task '{described.name}'{op}"
+
+
+def _names(tables: Tables, roots: list[int]) -> str:
+    largest = sorted(roots, key=lambda root: (-tables.size_bytes[root], root))
+    named = [
+        f"{tables.program.buffers[root].name} {tables.size_bytes[root]:,} B"
+        for root in largest[:_NAMED]
+    ]
+    if len(largest) > _NAMED:
+        named.append(f"{len(largest) - _NAMED} more")
+    return ", ".join(named) or "nothing"

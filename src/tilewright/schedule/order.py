@@ -1,0 +1,106 @@
+"""What follows from the order of the compute tasks: when data is needed, what remains, who is live.
+
+A *step* is a compute task's place in that order; it is the clock by which memory is planned.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from tilewright.schedule.tables import COMPUTE, STORE, Tables, aligned_bytes
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Order:
+    """A topological order of all tasks and what follows from it."""
+
+    sequence: Sequence[int]
+    steps: list[int]
+    """The compute tasks in order."""
+    position: list[int]
+    """By task: its own step, or the step before which a copy is needed or a store may happen."""
+    queues: list[list[int]]
+    """By engine: its compute tasks in order."""
+    tail_cycles: list[int]
+    """By task: the longest way from its start to the end, engines' queues kept in order."""
+    uses: list[list[int]]
+    """By root: the tasks that touch it, by position."""
+    release: list[int]
+    """By task: the step from which on a copy may start."""
+    live_bytes: list[npt.NDArray[np.int64]]
+    """By scratchpad and step: bytes of what is touched then, or before and again afterwards."""
+
+
+def order_of(tables: Tables, sequence: Sequence[int]) -> Order:
+    """Derive everything from a topological order of the tasks."""
+    steps = [task for task in sequence if tables.kind[task] == COMPUTE]
+    queues: list[list[int]] = [[] for _ in tables.instances]
+    for task in steps:
+        queues[tables.engine[task]].append(task)
+    position = _positions(tables, sequence, steps)
+    rank = [0] * len(sequence)
+    for number, task in enumerate(sequence):
+        rank[task] = number
+    uses = [sorted(users, key=lambda t: (position[t], rank[t])) for users in tables.users]
+    return Order(
+        sequence=sequence,
+        steps=steps,
+        position=position,
+        queues=queues,
+        tail_cycles=_tails(tables, sequence, queues),
+        uses=uses,
+        release=[0] * len(sequence),
+        live_bytes=_live_bytes(tables, position, uses, len(steps)),
+    )
+
+
+def _positions(tables: Tables, sequence: Sequence[int], steps: list[int]) -> list[int]:
+    position = [len(steps)] * len(sequence)
+    step = 0
+    for task in sequence:
+        position[task] = step
+        step += tables.kind[task] == COMPUTE
+    needed = [len(steps)] * len(sequence)
+    for task in reversed(sequence):
+        if tables.kind[task] in (COMPUTE, STORE):
+            needed[task] = position[task]
+            continue
+        for follower in tables.followers[task]:
+            if needed[follower] < needed[task]:
+                needed[task] = needed[follower]
+        if not tables.followers[task]:
+            needed[task] = position[task]
+    return needed
+
+
+def _tails(tables: Tables, sequence: Sequence[int], queues: list[list[int]]) -> list[int]:
+    following = [-1] * len(sequence)
+    for queue, count in zip(queues, tables.instances, strict=True):
+        for before, behind in zip(queue, queue[count:], strict=False):
+            following[before] = behind
+    tails = [0] * len(sequence)
+    for task in reversed(sequence):
+        longest = tails[following[task]] if following[task] >= 0 else 0
+        for follower in tables.followers[task]:
+            if tails[follower] > longest:
+                longest = tails[follower]
+        tails[task] = longest + tables.cycles[task]
+    return tails
+
+
+def _live_bytes(
+    tables: Tables, position: list[int], uses: list[list[int]], n_steps: int
+) -> list[npt.NDArray[np.int64]]:
+    changes = [np.zeros(n_steps + 2, dtype=np.int64) for _ in tables.scratchpads]
+    for root, users in enumerate(uses):
+        if not users:
+            continue
+        touching = [task for task in users if tables.kind[task] == COMPUTE]
+        first = position[touching[0]] if touching else position[users[0]]
+        last = position[touching[-1]] if touching else first
+        size = aligned_bytes(tables, root)
+        changes[tables.scratchpad[root]][first] += size
+        changes[tables.scratchpad[root]][last + 1] -= size
+    return [np.cumsum(change)[: n_steps + 1] for change in changes]

@@ -1,0 +1,240 @@
+"""From a finished simulation to a timetable: added tasks and buffers become part of the program."""
+
+from dataclasses import replace
+
+from tilewright.program.model import (
+    Access,
+    Buffer,
+    Charge,
+    Program,
+    Route,
+    Slot,
+    Task,
+    Timetable,
+    View,
+)
+from tilewright.schedule.contents import box_bytes, elements
+from tilewright.schedule.external import external_addresses
+from tilewright.schedule.state import Added, State
+
+
+class _Copies:
+    """Buffers that stand for a root and its views elsewhere: at another time, in another space."""
+
+    def __init__(self, program: Program) -> None:
+        self.program = program
+        self.buffers = list(program.buffers)
+        self.numbers: dict[tuple[str, int, int], int] = {}
+
+    def of(self, buffer: int, label: str, space: str) -> int:
+        """The buffer that stands for this one in the copy of its root with this label."""
+        root = self.program.root(buffer)
+        key = (label, root, buffer)
+        if key not in self.numbers:
+            original = self.program.buffers[buffer]
+            view = original.view
+            if view is not None:
+                view = View(self.of(root, label, space), view.origin)
+            self.numbers[key] = len(self.buffers)
+            name = f"{original.name}#{label}"
+            self.buffers.append(replace(original, name=name, space=space, view=view))
+        return self.numbers[key]
+
+
+def timetable_of(state: State) -> Timetable:
+    """The timetable of a finished simulation."""
+    program = state.tables.program
+    copies = _Copies(program)
+    kept = _kept(state)
+    number = {task: len(program.tasks) + index for index, task in enumerate(kept)}
+    backs: dict[tuple[int, int], list[int]] = {}
+    for task in kept:
+        added = state.added[task - state.n_tasks]
+        if not added.out:
+            backs.setdefault((added.root, added.copy), []).append(task)
+    tasks = [
+        _redirected(state, task, copies, backs, number) if task in state.used_copies else original
+        for task, original in enumerate(program.tasks)
+    ]
+    tasks += [_added_task(state, task, copies, number) for task in kept]
+    slots = [_slot(state, task) for task in (*range(len(program.tasks)), *kept)]
+    scheduled = replace(
+        program,
+        buffers=tuple(copies.buffers),
+        tasks=tuple(tasks),
+        results=_results(state, copies),
+    )
+    return Timetable(
+        program=scheduled,
+        slots=tuple(slots),
+        addresses=_addresses(state, scheduled, copies, slots),
+    )
+
+
+def _kept(state: State) -> list[int]:
+    """The added tasks that serve a purpose, by start; data saved and never fetched serves none."""
+    used = {(root, copy) for pairs in state.used_copies.values() for root, copy in pairs}
+    backs = [
+        task
+        for task in range(state.n_tasks, len(state.engine))
+        if state.start[task] >= 0
+        and not (added := state.added[task - state.n_tasks]).out
+        and (added.root, added.copy) in used
+    ]
+    sources = {state.added[task - state.n_tasks].origin for task in backs}
+    outs = [
+        task
+        for task in range(state.n_tasks, len(state.engine))
+        if state.start[task] >= 0 and state.added[task - state.n_tasks].out and task in sources
+    ]
+    return sorted(outs + backs, key=lambda task: (state.start[task], task))
+
+
+def _slot(state: State, task: int) -> Slot:
+    return Slot(
+        start_cycle=state.start[task],
+        end_cycle=state.start[task] + state.cycles[task],
+        instance=state.instance[task],
+    )
+
+
+def _label(copy: int) -> str:
+    return str(copy + 1)
+
+
+def _redirected(
+    state: State,
+    task: int,
+    copies: _Copies,
+    backs: dict[tuple[int, int], list[int]],
+    number: dict[int, int],
+) -> Task:
+    """A task that uses later copies of its buffers, behind the transfers that filled them."""
+    program = state.tables.program
+    now = dict(state.used_copies[task])
+
+    def moved(access: Access) -> Access:
+        root = program.root(access.buffer)
+        if root not in now:
+            return access
+        space = program.buffers[root].space
+        return Access(copies.of(access.buffer, _label(now[root]), space), access.box)
+
+    original = program.tasks[task]
+    before = [
+        number[back]
+        for pair in state.used_copies[task]
+        for back in backs.get(pair, ())
+        if state.start[back] + state.cycles[back] <= state.start[task]
+    ]
+    return replace(
+        original,
+        reads=tuple(moved(access) for access in original.reads),
+        writes=tuple(moved(access) for access in original.writes),
+        after=(*original.after, *before),
+    )
+
+
+def _added_task(state: State, task: int, copies: _Copies, number: dict[int, int]) -> Task:
+    added = state.added[task - state.n_tasks]
+    program = state.tables.program
+    root = program.buffers[added.root]
+    held = added.held
+    inside = held.buffer
+    if added.copy:
+        inside = copies.of(held.buffer, _label(added.copy), root.space)
+    route = _route(state, added)
+    if added.saved >= 0:
+        spill = state.tables.spill[state.tables.scratchpad[added.root]]
+        assert spill is not None
+        outside: tuple[Access, ...]
+        saved = copies.of(held.buffer, f"saved{added.saved}", spill.space)
+        outside = (Access(saved, held.box),)
+    else:
+        outside = program.tasks[added.origin].reads
+    here = (Access(inside, held.box),)
+    after: tuple[int, ...]
+    if added.out:
+        after = (added.origin,) if added.origin >= 0 else ()
+    elif added.origin >= state.n_tasks:
+        after = (number[added.origin],)
+    else:
+        after = program.tasks[added.origin].after
+    names = state.tables.engine_names
+    label = "saved" if added.out else "fetched"
+    return Task(
+        name=f"{copies.buffers[inside].name}#{label}{number[task]}",
+        kind="store" if added.out else "load",
+        engine=names[state.engine[task]],
+        cycles=state.cycles[task],
+        reads=here if added.out else outside,
+        writes=outside if added.out else here,
+        after=after,
+        setup_cycles=state.setup[task],
+        ports=tuple(names[port] for port in state.ports[task]),
+        charges=_charges(state, added, route),
+    )
+
+
+def _route(state: State, added: Added) -> Route | None:
+    spill = state.tables.spill[state.tables.scratchpad[added.root]]
+    if added.saved >= 0 and spill is not None:
+        return spill.out if added.out else spill.back
+    program = state.tables.program
+    source = program.buffers[program.tasks[added.origin].reads[0].buffer].space
+    return program.route.get((source, program.buffers[added.root].space))
+
+
+def _charges(state: State, added: Added, route: Route | None) -> tuple[Charge, ...]:
+    """Bytes and energy of an added transfer: as its route says, or as the repeated task had it."""
+    program = state.tables.program
+    if added.saved < 0:
+        original = program.tasks[added.origin]
+        if len(original.writes) == 1 or route is None:
+            return original.charges
+    assert route is not None
+    size_bytes = box_bytes(program, added.held)
+    source, target = program.space[route.source].memory, program.space[route.target].memory
+    return (
+        Charge(source, size_bytes, 0, size_bytes * route.read_pj_per_byte),
+        Charge(target, 0, size_bytes, size_bytes * route.write_pj_per_byte),
+    )
+
+
+def _results(state: State, copies: _Copies) -> tuple[int, ...]:
+    program = state.tables.program
+    end_task = len(program.tasks)
+    now = dict(state.used_copies.get(end_task, ()))
+    results = []
+    for buffer in program.results:
+        root = program.root(buffer)
+        if now.get(root):
+            buffer = copies.of(buffer, _label(now[root]), program.buffers[root].space)
+        results.append(buffer)
+    return tuple(results)
+
+
+def _addresses(
+    state: State, program: Program, copies: _Copies, slots: list[Slot]
+) -> tuple[int, ...]:
+    known = external_addresses(program, slots)
+    for (root, copy), address in state.copy_address.items():
+        if copy == 0:
+            known[root] = address
+        elif (_label(copy), root, root) in copies.numbers:
+            known[copies.numbers[_label(copy), root, root]] = address
+    return tuple(
+        known.get(program.root(number), 0) + _offset_bytes(program, buffer)
+        for number, buffer in enumerate(program.buffers)
+    )
+
+
+def _offset_bytes(program: Program, buffer: Buffer) -> int:
+    """Where a view's first element lies in its root, which is dense and row-major."""
+    if buffer.view is None or buffer.view.origin is None:
+        return 0
+    root = program.buffers[buffer.view.buffer]
+    index = 0
+    for at, (low, high) in zip(buffer.view.origin, root.box, strict=True):
+        index = index * (high - low) + at - low
+    return index * root.size_bytes // max(1, elements(root.box))

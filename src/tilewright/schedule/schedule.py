@@ -1,0 +1,76 @@
+"""The scheduler's front: a program in, the best timetable of several simulations out."""
+
+from dataclasses import replace
+
+from tilewright.program.model import Program, Timetable
+from tilewright.schedule.bounds import bounds_of
+from tilewright.schedule.infeasible import stuck, too_large
+from tilewright.schedule.options import ScheduleOptions
+from tilewright.schedule.order import order_of
+from tilewright.schedule.result import timetable_of
+from tilewright.schedule.search import best_run
+from tilewright.schedule.simulate import StuckError
+from tilewright.schedule.tables import Tables, tables_of
+
+DEFAULT_OPTIONS = ScheduleOptions()
+_TRIALS = 8
+"""How often a larger scratchpad is tried, and a smaller one again, to say what would do."""
+
+
+def schedule(program: Program, options: ScheduleOptions = DEFAULT_OPTIONS) -> Timetable:
+    """Times and addresses for a program; raises InfeasibleError if none are found.
+
+    Where data can be written out to an external memory and back, they are found whenever the
+    operands of every single task fit. Where it cannot, other orders of the compute tasks are
+    tried too, all of them for a small program.
+    """
+    tables = tables_of(program)
+    error = too_large(tables)
+    if error is not None:
+        raise error
+    lower_bound = bounds_of(tables, order_of(tables, range(len(tables.engine)))).cycles
+    try:
+        return timetable_of(best_run(tables, options, lower_bound).state)
+    except StuckError as failed:
+        raise stuck(tables, failed, _enough_bytes(tables, options, failed)) from None
+
+
+def _enough_bytes(tables: Tables, options: ScheduleOptions, failed: StuckError) -> int | None:
+    """The smallest size of the full scratchpad, as far as a few trials tell, that is enough."""
+    pads = [tables.scratchpad[root] for root in tables.touched[failed.task]]
+    if not pads:
+        return None
+    name = tables.scratchpads[pads[0]]
+    order = order_of(tables, range(len(tables.engine)))
+    too_small = tables.program.space[name].size_bytes
+    reserved_bytes = too_small - tables.room_bytes[pads[0]]
+    enough = max(too_small + 1, int(order.live_bytes[pads[0]].max(initial=0)) + reserved_bytes)
+    for _ in range(_TRIALS):
+        if _fits(tables, options, name, enough):
+            break
+        too_small, enough = enough, enough + enough // 8 + 1
+    else:
+        return None
+    for _ in range(_TRIALS):
+        middle = (too_small + enough) // 2
+        if middle == too_small:
+            break
+        if _fits(tables, options, name, middle):
+            enough = middle
+        else:
+            too_small = middle
+    return enough
+
+
+def _fits(tables: Tables, options: ScheduleOptions, name: str, size_bytes: int) -> bool:
+    """Whether a schedule is found if a scratchpad has another size."""
+    spaces = tuple(
+        replace(space, size_bytes=size_bytes) if space.name == name else space
+        for space in tables.program.spaces
+    )
+    changed = tables_of(replace(tables.program, spaces=spaces))
+    try:
+        best_run(changed, replace(options, small_tasks=0, portfolio_tasks=0), 0)
+    except StuckError:
+        return False
+    return True

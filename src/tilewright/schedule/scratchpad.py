@@ -1,0 +1,93 @@
+"""One scratchpad during a simulation: its free list, and who lies where."""
+
+from bisect import bisect_left, insort
+from collections.abc import Callable
+
+from tilewright.placement.free_list import FreeList
+from tilewright.program.model import Space
+
+
+class Scratchpad:
+    """Blocks by address; a block belongs to one root."""
+
+    def __init__(self, space: Space) -> None:
+        self.free_list = FreeList(space.size_bytes, space.reserved)
+        self.alignment = space.alignment_bytes
+        self.walls = sorted((begin, end, -1) for begin, end in space.reserved)
+        self.size_bytes = space.size_bytes
+        self.addresses: list[int] = []
+        self.owners: dict[int, tuple[int, int]] = {}
+        """Address -> (end, root)."""
+
+    def has_room(self, size_bytes: int) -> bool:
+        """Whether some gap has so many bytes."""
+        return size_bytes <= self.free_list.largest_gap_bytes
+
+    def place(self, root: int, size_bytes: int, from_top: bool) -> int | None:
+        """Take room for a root and return its address, or None if there is none."""
+        if size_bytes > self.free_list.largest_gap_bytes:
+            return None
+        address = self.free_list.allocate(size_bytes, self.alignment, from_top)
+        if address is not None:
+            insort(self.addresses, address)
+            self.owners[address] = (address + size_bytes, root)
+        return address
+
+    def release(self, address: int) -> None:
+        """Give the block at this address back."""
+        end, _ = self.owners.pop(address)
+        del self.addresses[bisect_left(self.addresses, address)]
+        self.free_list.free(address, end)
+
+    def cheapest_window(
+        self, size_bytes: int, cost: Callable[[int], int | None]
+    ) -> list[int] | None:
+        """The roots whose leaving makes room for so many bytes at the least total cost.
+
+        `cost` says what a root's leaving costs, None if it must stay. None: there is no such room.
+        """
+        best: tuple[int, int, int] | None = None
+        found: list[int] = []
+        for begin, end, blocks in self._segments(cost):
+            low = 0
+            spent = 0
+            taken = 0
+            for high in range(len(blocks) + 1):
+                # The window takes blocks[low:high] away.
+                ceiling = blocks[high][0] if high < len(blocks) else end
+                while True:
+                    floor = blocks[low - 1][1] if low else begin
+                    address = -(-floor // self.alignment) * self.alignment
+                    if address + size_bytes > ceiling:
+                        break
+                    key = (spent, taken, address)
+                    if best is None or key < best:
+                        best = key
+                        found = [block[2] for block in blocks[low:high]]
+                    if low == high:
+                        break
+                    spent -= blocks[low][3]
+                    taken -= blocks[low][1] - blocks[low][0]
+                    low += 1
+                if high < len(blocks):
+                    spent += blocks[high][3]
+                    taken += blocks[high][1] - blocks[high][0]
+        return None if best is None else found
+
+    def _segments(
+        self, cost: Callable[[int], int | None]
+    ) -> list[tuple[int, int, list[tuple[int, int, int, int]]]]:
+        """Stretches of memory without a block that must stay: (begin, end, blocks in it)."""
+        blocks = [(address, *self.owners[address]) for address in self.addresses]
+        segments = []
+        begin = 0
+        inside: list[tuple[int, int, int, int]] = []
+        for low, high, root in sorted((*blocks, *self.walls)):
+            price = cost(root) if root >= 0 else None
+            if price is None:
+                segments.append((begin, low, inside))
+                begin, inside = high, []
+            else:
+                inside.append((low, high, root, price))
+        segments.append((begin, self.size_bytes, inside))
+        return segments

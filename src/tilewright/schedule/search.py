@@ -1,0 +1,203 @@
+"""Which rules to simulate a program under: a fixed list for all, and a local search for small ones.
+
+Every budget is a number of simulations, so the same program always gets the same answer.
+"""
+
+import random
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from tilewright.schedule.feasible_order import feasible_order
+from tilewright.schedule.options import KeyRule, Policy, ScheduleOptions
+from tilewright.schedule.order import Order, order_of
+from tilewright.schedule.prefetch import compute_starts, release_steps
+from tilewright.schedule.repack import Block, packed
+from tilewright.schedule.simulate import StuckError, simulate
+from tilewright.schedule.state import State
+from tilewright.schedule.tables import Tables
+
+Score = tuple[int, int]
+"""Cycles, then cycles of added transfers."""
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """One finished simulation and the rules that led to it."""
+
+    state: State
+    sequence: Sequence[int]
+    policy: Policy
+    score: Score
+
+
+def best_run(tables: Tables, options: ScheduleOptions, lower_bound: int) -> Run:
+    """The best run of all that are tried; raises StuckError if none gets to the end."""
+    search = Search(tables, options, lower_bound)
+    n_tasks = len(tables.engine)
+    search.portfolio(max(2, min(24, options.portfolio_tasks // max(1, n_tasks))))
+    if search.best is None:
+        search.other_orders()
+    if n_tasks <= options.small_tasks and search.best is not None:
+        search.improve(options.search_simulations)
+    if search.best is None:
+        assert search.stuck is not None
+        raise search.stuck
+    return search.best
+
+
+class Search:
+    """Keeps the best run."""
+
+    def __init__(self, tables: Tables, options: ScheduleOptions, lower_bound: int) -> None:
+        self.tables = tables
+        self.options = options
+        self.lower_bound = lower_bound
+        self.best: Run | None = None
+        self.stuck: StuckError | None = None
+        self.sequence: Sequence[int] = range(len(tables.engine))
+
+    def portfolio(self, budget: int) -> None:
+        """Simulate under every policy of the list, each with prefetches planned from the last."""
+        order = order_of(self.tables, self.sequence)
+        for policy in self._policies():
+            starts: Sequence[int] = compute_starts(self.tables, order)
+            for _ in range(1 if policy.margin is None or not policy.prefetch else 2):
+                if budget == 0 or self._is_best_possible():
+                    return
+                budget -= 1
+                run = self.run(self.sequence, order, policy, starts)
+                if run is None:
+                    break
+                starts = run.state.start[: len(starts)]
+
+    def run(
+        self, sequence: Sequence[int], order: Order, policy: Policy, starts: Sequence[int] | None
+    ) -> Run | None:
+        """Simulate once; None if a task never gets its memory."""
+        if policy.margin is not None and starts is not None:
+            release = release_steps(self.tables, order, starts, policy.margin)
+            order = replace(order, release=release)
+        try:
+            state = simulate(self.tables, order, policy, keys_of(order, policy))
+        except StuckError as stuck:
+            self.stuck = self.stuck or stuck
+            return None
+        if policy.addresses_later:
+            if self.best is not None and state.now >= self.best.score[0]:
+                return None
+            if not find_addresses(state, self.options.packing_nodes):
+                return None
+        added = sum(state.cycles[len(self.tables.engine) :])
+        run = Run(state, sequence, policy, (state.now, added))
+        if self.best is None or run.score < self.best.score:
+            self.best = run
+        return run
+
+    def other_orders(self) -> None:
+        """Nothing fits in the program's own order: look for one that does."""
+        order = feasible_order(self.tables, self.options.order_sets)
+        if order is None:
+            return
+        self.sequence = order
+        self.portfolio(24)
+        for later in (True, False):
+            policy = Policy(key="order", margin=None, prefetch=False, addresses_later=later)
+            self.run(order, order_of(self.tables, order), policy, None)
+
+    def improve(self, budget: int) -> None:
+        """Local search over the order of all tasks, transfers included, and over the rules."""
+        rng = random.Random(self.options.seed)
+        current = self.best
+        sequence = list(self.sequence if current is None else current.sequence)
+        policy = Policy(margin=None) if current is None else current.policy
+        for _ in range(budget):
+            if self._is_best_possible():
+                return
+            trial = sequence if rng.random() < 0.3 else self._moved(rng, sequence)
+            rules = _changed(rng, policy)
+            run = self.run(trial, order_of(self.tables, trial), rules, None)
+            if run is not None and (current is None or run.score <= current.score):
+                current, sequence, policy = run, trial, rules
+
+    def _moved(self, rng: random.Random, sequence: list[int]) -> list[int]:
+        """A sequence in which one task stands elsewhere, behind all it waits for."""
+        task = rng.choice(sequence)
+        rest = [other for other in sequence if other != task]
+        before = set(self.tables.after[task])
+        behind = set(self.tables.followers[task])
+        low = max((i + 1 for i, other in enumerate(rest) if other in before), default=0)
+        high = min((i for i, other in enumerate(rest) if other in behind), default=len(rest))
+        place = rng.randint(low, high)
+        return [*rest[:place], task, *rest[place:]]
+
+    def _is_best_possible(self) -> bool:
+        return self.best is not None and self.best.score <= (self.lower_bound, 0)
+
+    def _policies(self) -> Iterator[Policy]:
+        keys: tuple[KeyRule, ...] = ("slack", "need")
+        base = Policy(
+            prefetch=self.options.prefetch,
+            lookahead_steps=self.options.lookahead_steps,
+            window=self.options.window,
+        )
+        for margin in (1, 2, 0, 4):
+            for key in keys:
+                yield replace(base, key=key, margin=margin)
+        for key in keys:
+            yield replace(base, key=key, margin=None)
+            if len(self.tables.engine) <= 2_000:
+                yield replace(base, key=key, margin=1, addresses_later=True)
+            yield replace(base, key=key, margin=1, eviction="distance")
+            yield replace(base, key=key, margin=1, both_ends=False)
+            yield replace(base, key=key, margin=1, prefetch=False)
+
+
+def find_addresses(state: State, nodes: int) -> bool:
+    """Addresses for everything a run had in its scratchpads; whether there are any."""
+    tables = state.tables
+    for pad, name in enumerate(tables.scratchpads):
+        copies = [key for key in state.copy_address if tables.scratchpad[key[0]] == pad]
+        blocks = [
+            Block(
+                state.copy_begin[key],
+                state.copy_end.get(key, state.now),
+                max(1, tables.size_bytes[key[0]]),
+            )
+            for key in copies
+        ]
+        addresses = packed(blocks, tables.program.space[name], nodes)
+        if addresses is None:
+            return False
+        state.copy_address.update(zip(copies, addresses, strict=True))
+    return True
+
+
+def keys_of(order: Order, policy: Policy) -> list[int]:
+    """By task: its place among waiting transfers, the smallest first."""
+    if policy.key == "slack":
+        return [-cycles for cycles in order.tail_cycles]
+    if policy.key == "need":
+        return list(order.position)
+    keys = [0] * len(order.sequence)
+    for number, task in enumerate(order.sequence):
+        keys[task] = number
+    return keys
+
+
+def _changed(rng: random.Random, policy: Policy) -> Policy:
+    """Other rules, a few of them at a time."""
+    draw = rng.random()
+    if draw < 0.6:
+        return replace(policy, key="order", margin=None)
+    return Policy(
+        key=rng.choice(("order", "order", "slack", "need")),
+        eviction=rng.choice(("cost", "distance")),
+        prefetch=policy.prefetch,
+        guarded=rng.random() < 0.6,
+        stores_first=rng.random() < 0.5,
+        both_ends=rng.random() < 0.5,
+        addresses_later=rng.random() < 0.7,
+        margin=None,
+        window=rng.choice((1, 2, 32)),
+        lookahead_steps=rng.choice((1, 2, 256)),
+    )

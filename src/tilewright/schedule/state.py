@@ -1,0 +1,240 @@
+"""The state of a simulated machine at one moment: what runs, what lies where, what is ready."""
+
+from bisect import insort
+from dataclasses import dataclass
+from heapq import heappop, heappush
+
+from tilewright.schedule.contents import Held
+from tilewright.schedule.counted import CountedPad
+from tilewright.schedule.options import Policy
+from tilewright.schedule.order import Order
+from tilewright.schedule.scratchpad import Scratchpad
+from tilewright.schedule.tables import COMPUTE, STORE, Tables, aligned_bytes
+
+ABSENT, RESIDENT, RESERVED, LEAVING, EVICTED = range(5)
+"""Where a root is: not yet there, there, only its place is kept, there but being written out, gone
+and to be fetched again before its next use."""
+
+WAKE = -1
+"""An event at which nothing ends, but a lane of a port becomes usable."""
+
+
+@dataclass(slots=True, kw_only=True)
+class Added:
+    """A transfer that the program did not have: a root's data goes out, or comes back."""
+
+    root: int
+    held: Held
+    out: bool
+    copy: int = 0
+    """Which copy of the root it reads or writes."""
+    saved: int = -1
+    """Which saved copy it writes or reads; -1 if it comes from where it first came from."""
+    origin: int = -1
+    """The task that wrote what goes out, or whose transfer is repeated."""
+
+
+class State:
+    """Plain lists by task and by root; tasks that are added stand behind the program's."""
+
+    def __init__(self, tables: Tables, order: Order, policy: Policy, keys: list[int]) -> None:
+        self.tables = tables
+        self.order = order
+        self.policy = policy
+        self.now = 0
+        self._set_up_tasks(tables, order, keys)
+        self._set_up_roots(tables, order)
+        self._set_up_engines(tables)
+        self.added: list[Added] = []
+        self.saved_roots: list[int] = []
+        self.current = 0
+        self.forced = -1
+        self.forced_times = 0
+        self.first_waiting = 0
+        self.blocked_pad = -1
+
+    def _set_up_tasks(self, tables: Tables, order: Order, keys: list[int]) -> None:
+        n = len(tables.engine)
+        self.n_tasks = n
+        self.unfinished = n
+        self.engine = list(tables.engine)
+        self.cycles = list(tables.cycles)
+        self.setup = list(tables.setup)
+        self.ports = list(tables.ports)
+        self.kind = list(tables.kind)
+        self.touched = list(tables.touched)
+        self.position = list(order.position)
+        self.key = list(keys)
+        self.pending = [len(before) for before in tables.after]
+        self.start = [-1] * n
+        self.instance = [0] * n
+        self.used_copies: dict[int, list[tuple[int, int]]] = {}
+        self.release = list(order.release)
+        self.later = sorted(
+            (self._release(task), keys[task], task)
+            for task in range(n)
+            if tables.kind[task] not in (COMPUTE, STORE) and not tables.after[task]
+        )
+
+    def _set_up_roots(self, tables: Tables, order: Order) -> None:
+        n = len(tables.root)
+        self.where = [ABSENT] * n
+        self.missing = [0] * n
+        self.running = [0] * n
+        self.left = [len(users) for users in tables.users]
+        self.waiting = list(self.left)
+        self.use_index = [0] * n
+        self.address = [0] * n
+        self.copy = [0] * n
+        self.next_copy = [0] * n
+        self.copy_address: dict[tuple[int, int], int] = {}
+        self.copy_begin: dict[tuple[int, int], int] = {}
+        self.copy_end: dict[tuple[int, int], int] = {}
+        self.contents: list[list[Held]] = [[] for _ in range(n)]
+        self.leaving = [0] * n
+        self.aligned = [
+            aligned_bytes(tables, root) if tables.users[root] else 0 for root in range(n)
+        ]
+        self.live_bytes = [live.copy() for live in order.live_bytes]
+        pad = CountedPad if self.policy.addresses_later else Scratchpad
+        self.pads: list[CountedPad | Scratchpad] = [
+            pad(tables.program.space[name]) for name in tables.scratchpads
+        ]
+
+    def _set_up_engines(self, tables: Tables) -> None:
+        self.idle = [list(range(count)) for count in tables.instances]
+        self.lanes = [[0] * count for count in tables.instances]
+        self.head = [0] * len(tables.instances)
+        self.events: list[tuple[int, int]] = []
+        self.wakes: set[int] = set()
+        self.copies_in: list[list[tuple[int, int]]] = [[] for _ in tables.instances]
+        self.copies_out: list[list[tuple[int, int]]] = [[] for _ in tables.instances]
+
+    # Tasks
+
+    def lanes_free(self, task: int) -> bool:
+        """Whether a task's bytes could flow if it started now; otherwise a wake-up is noted."""
+        ports = self.ports[task]
+        if not ports:
+            return True
+        flow = self.now + self.setup[task]
+        latest = max(min(self.lanes[port]) for port in ports)
+        if latest <= flow:
+            return True
+        wake = latest - self.setup[task]
+        if wake not in self.wakes:
+            self.wakes.add(wake)
+            heappush(self.events, (wake, WAKE))
+        return False
+
+    def begin(self, task: int) -> None:
+        """Start a task now: its engine is idle, its lanes are free and its roots are placed."""
+        self.start[task] = self.now
+        if task == self.forced:
+            self.forced = -1
+        self.instance[task] = heappop(self.idle[self.engine[task]])
+        end = self.now + self.cycles[task]
+        for port in self.ports[task]:
+            lanes = self.lanes[port]
+            lanes[lanes.index(min(lanes))] = end
+        counted = task < self.n_tasks and self.kind[task] != STORE
+        for root in self.touched[task]:
+            self.running[root] += 1
+            if counted:
+                self.waiting[root] -= 1
+            if self.copy[root] and task < self.n_tasks:
+                self.used_copies.setdefault(task, []).append((root, self.copy[root]))
+        heappush(self.events, (end, task))
+
+    def make_ready(self, task: int) -> None:
+        """Everything a task waits for has ended: transfers may start from now on."""
+        kind = self.kind[task]
+        if kind == STORE:
+            for root in self.touched[task]:
+                self.waiting[root] -= 1
+            insort(self.copies_out[self.engine[task]], (self.key[task], task))
+        elif kind != COMPUTE:
+            heappush(self.later, (self._release(task), self.key[task], task))
+
+    def _release(self, task: int) -> int:
+        return max(self.release[task], self.position[task] - self.policy.lookahead_steps)
+
+    def release_copies_in(self) -> None:
+        """Let transfers whose data is needed soon enough be chosen from."""
+        later = self.later
+        while later and later[0][0] <= self.current:
+            _, key, task = heappop(later)
+            insort(self.copies_in[self.engine[task]], (key, task))
+
+    def add_task(self, added: Added, like: tuple[int, int, int, tuple[int, ...]], kind: int) -> int:
+        """Append a task (engine, cycles, setup, ports) and return its number."""
+        task = len(self.engine)
+        engine, cycles, setup, ports = like
+        self.engine.append(engine)
+        self.cycles.append(cycles)
+        self.setup.append(setup)
+        self.ports.append(ports)
+        self.kind.append(kind)
+        self.touched.append((added.root,))
+        self.start.append(-1)
+        self.instance.append(0)
+        self.added.append(added)
+        self.position.append(0)
+        self.key.append(0)
+        return task
+
+    # Roots
+
+    def next_use(self, root: int) -> int:
+        """The first task by position that touches a root and has not started, or -1."""
+        uses = self.order.uses[root]
+        index = self.use_index[root]
+        start = self.start
+        while index < len(uses) and start[uses[index]] >= 0:
+            index += 1
+        self.use_index[root] = index
+        return uses[index] if index < len(uses) else -1
+
+    def place(self, root: int, position: int, from_top: bool) -> bool:
+        """Find room for a root that is needed at a step; its place is then kept for it."""
+        pad = self.tables.scratchpad[root]
+        address = self.pads[pad].place(root, max(1, self.tables.size_bytes[root]), from_top)
+        if address is None:
+            return False
+        self.address[root] = address
+        if self.where[root] == EVICTED:
+            self.next_copy[root] += 1
+        self.copy[root] = self.next_copy[root]
+        self.where[root] = RESERVED
+        self.note_live(root, position, 1)
+        return True
+
+    def settle(self, root: int) -> None:
+        """A writer starts to fill the place that is kept for a root."""
+        self.where[root] = RESIDENT
+        self.copy_address[root, self.copy[root]] = self.address[root]
+        self.copy_begin[root, self.copy[root]] = self.now
+
+    def vacate(self, root: int, where: int) -> None:
+        """Give a root's place back."""
+        self.pads[self.tables.scratchpad[root]].release(self.address[root])
+        self.copy_end[root, self.copy[root]] = self.now
+        self.where[root] = where
+
+    def note_live(self, root: int, until: int, sign: int) -> None:
+        """Count a root's bytes as live (or no longer) from the current step up to another."""
+        if until > self.current:
+            live = self.live_bytes[self.tables.scratchpad[root]]
+            live[self.current : until] += sign * self.aligned[root]
+
+    def has_room_until(self, root: int, position: int) -> bool:
+        """Whether every step before a position keeps its room if a root comes in now."""
+        if position <= self.current:
+            return True
+        pad = self.tables.scratchpad[root]
+        if pad == self.blocked_pad:
+            return False
+        if not self.policy.guarded:
+            return True
+        live = self.live_bytes[pad][self.current : position]
+        return int(live.max()) + self.aligned[root] <= self.tables.room_bytes[pad]

@@ -1,0 +1,177 @@
+"""A program as flat lists of integers, indexed by task or by buffer, as the simulation wants it."""
+
+from dataclasses import dataclass
+
+from tilewright.program.model import Box, Program, Route
+
+COMPUTE, LOAD, STORE, MOVE = range(4)
+_KINDS = {"compute": COMPUTE, "load": LOAD, "store": STORE, "move": MOVE}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Spill:
+    """The way out of a scratchpad and back."""
+
+    space: str
+    out: Route
+    back: Route
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tables:
+    """Everything that no schedule changes.
+
+    If results lie in scratchpads, one task more than the program has stands at the end: it takes
+    no time and reads them all, so that they are there when everything else is done.
+    """
+
+    program: Program
+    engine_names: list[str]
+    instances: list[int]
+    engine: list[int]
+    cycles: list[int]
+    setup: list[int]
+    ports: list[tuple[int, ...]]
+    kind: list[int]
+    touched: list[tuple[int, ...]]
+    """Roots in scratchpads that a task reads or writes."""
+    writes: list[tuple[tuple[int, Box], ...]]
+    """Buffers in scratchpads, views included, and the boxes that a task writes."""
+    after: list[tuple[int, ...]]
+    followers: list[list[int]]
+    reloadable: list[bool]
+    """Whether what a task writes can be fetched again from where it came from."""
+    scratchpad: list[int]
+    """By buffer: which scratchpad it lies in, or -1."""
+    size_bytes: list[int]
+    root: list[int]
+    users: list[list[int]]
+    """By root: the tasks that touch it."""
+    scratchpads: list[str]
+    alignment: list[int]
+    room_bytes: list[int]
+    spill: list[Spill | None]
+
+
+def tables_of(program: Program) -> Tables:
+    """Lay a program out flat."""
+    names = [space.name for space in program.spaces if space.kind == "scratchpad"]
+    index = {name: number for number, name in enumerate(names)}
+    root = [program.root(number) for number in range(len(program.buffers))]
+    scratchpad = [index.get(buffer.space, -1) for buffer in program.buffers]
+    engine_names = [engine.name for engine in program.engines]
+    engine_index = {name: number for number, name in enumerate(engine_names)}
+    tasks = program.tasks
+    touched = [
+        tuple(
+            dict.fromkeys(
+                root[access.buffer]
+                for access in (*task.reads, *task.writes)
+                if scratchpad[access.buffer] >= 0
+            )
+        )
+        for task in tasks
+    ]
+    tables = Tables(
+        program=program,
+        engine_names=engine_names,
+        instances=[engine.count for engine in program.engines],
+        engine=[engine_index[task.engine] for task in tasks],
+        cycles=[task.cycles for task in tasks],
+        setup=[task.setup_cycles for task in tasks],
+        ports=[tuple(engine_index[port] for port in task.ports) for task in tasks],
+        kind=[_KINDS[task.kind] for task in tasks],
+        touched=touched,
+        writes=[
+            tuple((a.buffer, a.box) for a in task.writes if scratchpad[a.buffer] >= 0)
+            for task in tasks
+        ],
+        after=[tuple(dict.fromkeys(task.after)) for task in tasks],
+        followers=[[] for _ in tasks],
+        reloadable=_reloadable(program),
+        scratchpad=scratchpad,
+        size_bytes=[buffer.size_bytes for buffer in program.buffers],
+        root=root,
+        users=[[] for _ in program.buffers],
+        scratchpads=names,
+        alignment=[program.space[name].alignment_bytes for name in names],
+        room_bytes=[_room_bytes(program, name) for name in names],
+        spill=[_spill(program, name) for name in names],
+    )
+    _add_end_task(tables)
+    for task, before in enumerate(tables.after):
+        for other in before:
+            tables.followers[other].append(task)
+        for held in tables.touched[task]:
+            tables.users[held].append(task)
+    return tables
+
+
+def aligned_bytes(tables: Tables, root: int) -> int:
+    """Bytes of a root rounded up to its memory's alignment."""
+    alignment = tables.alignment[tables.scratchpad[root]]
+    return -(-tables.size_bytes[root] // alignment) * alignment
+
+
+def _add_end_task(tables: Tables) -> None:
+    held = tuple(
+        dict.fromkeys(
+            tables.root[buffer]
+            for buffer in tables.program.results
+            if tables.scratchpad[buffer] >= 0
+        )
+    )
+    if not held:
+        return
+    tables.engine_names.append("")
+    tables.instances.append(1)
+    tables.after.append(tuple(range(len(tables.engine))))
+    tables.engine.append(len(tables.engine_names) - 1)
+    tables.cycles.append(0)
+    tables.setup.append(0)
+    tables.ports.append(())
+    tables.kind.append(COMPUTE)
+    tables.touched.append(held)
+    tables.writes.append(())
+    tables.followers.append([])
+    tables.reloadable.append(False)
+
+
+def _reloadable(program: Program) -> list[bool]:
+    """A load can be repeated while its source holds what it held: nobody writes there later."""
+    last_writer: dict[int, int] = {}
+    for number, task in enumerate(program.tasks):
+        for access in task.writes:
+            last_writer[program.root(access.buffer)] = number
+    answers = []
+    for number, task in enumerate(program.tasks):
+        spaces = [program.space[program.buffers[a.buffer].space] for a in task.reads]
+        answers.append(
+            task.kind == "load"
+            and bool(spaces)
+            and all(
+                space.kind == "external" or (space.kind == "source" and space.rereadable)
+                for space in spaces
+            )
+            and all(last_writer.get(program.root(a.buffer), -1) < number for a in task.reads)
+        )
+    return answers
+
+
+def _room_bytes(program: Program, name: str) -> int:
+    space = program.space[name]
+    return space.size_bytes - sum(end - begin for begin, end in space.reserved)
+
+
+def _spill(program: Program, name: str) -> Spill | None:
+    """The fastest way to an external memory that also has a way back; the first one on ties."""
+    best: Spill | None = None
+    for space in program.spaces:
+        out = program.route.get((name, space.name))
+        back = program.route.get((space.name, name))
+        if space.kind != "external" or out is None or back is None:
+            continue
+        speed = 1 / out.bytes_per_cycle + 1 / back.bytes_per_cycle
+        if best is None or speed < 1 / best.out.bytes_per_cycle + 1 / best.back.bytes_per_cycle:
+            best = Spill(space=space.name, out=out, back=back)
+    return best
