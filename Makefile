@@ -32,11 +32,11 @@ docs: .venv/.dev
 	$(PYTHON) -m venv .venv
 	$(BIN)/python -m pip install --quiet --upgrade pip
 
-.venv/.core: .venv/bin/python pyproject.toml setup.py $(wildcard src/tilewright/*/_*.c)
+.venv/.core: .venv/bin/python pyproject.toml setup.py $(wildcard src/tilewright/*/_*.c src/tilewright/*/*.h)
 	$(BIN)/python -m pip install --quiet --editable .
 	@touch $@
 
-.venv/.dev: .venv/bin/python pyproject.toml setup.py $(wildcard src/tilewright/*/_*.c)
+.venv/.dev: .venv/bin/python pyproject.toml setup.py $(wildcard src/tilewright/*/_*.c src/tilewright/*/*.h)
 	$(BIN)/python -m pip install --quiet --editable '.[tflite]' --group dev
 	@touch .venv/.core $@
 

@@ -13,6 +13,7 @@ setup(
         Extension(
             ".".join(source.with_suffix("").parts[1:]),
             [source.as_posix()],
+            depends=sorted(path.as_posix() for path in source.parent.glob("*.h")),
             extra_compile_args=FLAGS,
             optional=True,
         )

@@ -1,7 +1,9 @@
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+
+from tilewright.mapping import kernel
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -21,3 +23,14 @@ def golden(request: pytest.FixtureRequest) -> Callable[[str, str], None]:
         assert actual == expected, f"{name} changed; --update-golden?"
 
     return check
+
+
+@pytest.fixture(scope="module", params=["kernel", "numpy"])
+def both_evaluations(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Run a test with the compiled kernel, where it was built, and with NumPy."""
+    if request.param == "kernel" and not kernel.is_used():
+        pytest.skip("the kernel was not built")
+    with pytest.MonkeyPatch.context() as patch:
+        if request.param == "numpy":
+            patch.setattr(kernel, "is_used", lambda: False)
+        yield

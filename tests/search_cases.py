@@ -19,6 +19,7 @@ from tilewright.mapping.batch import orders_of
 from tilewright.mapping.evaluate import Setup, evaluate_allocated
 from tilewright.mapping.hierarchy import Hierarchy, hierarchy_of
 from tilewright.mapping.nest import LoopNest, NestOperand
+from tilewright.mapping.search import SearchOptions, loma_candidates
 
 Order = tuple[tuple[str, int], ...]
 Ends = tuple[int, ...]
@@ -39,6 +40,12 @@ def random_case(seed: int, primes: int = 4) -> Case:
     machine = _random_machine(chance, nest)
     links = {operand.letter: CARRIERS[operand.letter] for operand in nest.operands}
     return Case(nest, hierarchy_of(machine, machine.cores[0], links))
+
+
+def setups_of(case: Case) -> list[Setup]:
+    """Every unrolling that the searches try."""
+    found = loma_candidates(case.nest, case.hierarchy, None, SearchOptions(lpf_limit=1))
+    return [setup for setup, _ in found]
 
 
 def _random_nest(chance: random.Random, primes: int) -> LoopNest:

@@ -3,9 +3,7 @@
 Every command imports its code when it runs: `--help` stays instant.
 """
 
-import json
 import os
-import signal
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -173,15 +171,67 @@ def map_(  # noqa: PLR0913  # one parameter per flag
     _exit_with(run, as_json=as_json)
 
 
+@tilewright.command(name="plan")
+@click.argument("network")
+@click.option("--on", "machine", required=True, metavar="MACHINE", help="A file or built-in name.")
+@click.option(
+    "--objective",
+    type=click.Choice(["latency", "energy", "traffic", "memory"]),
+    default="latency",
+    help="What to make small.",
+)
+@click.option(
+    "--memory-limit",
+    "limits",
+    multiple=True,
+    metavar="NAME=SIZE",
+    help="Plan as if a memory had this size, such as cmx='512 KiB'.",
+)
+@click.option("-o", "folder", type=click.Path(file_okay=False), help="Write plan.json, trace.json.")
+@_DIMS
+@_BITS
+@_JSON
+def plan_(  # noqa: PLR0913  # one parameter per flag
+    network: str,
+    machine: str,
+    objective: Literal["latency", "energy", "traffic", "memory"],
+    limits: tuple[str, ...],
+    folder: str | None,
+    dims: tuple[str, ...],
+    bits: int | None,
+    as_json: bool,
+) -> None:
+    """Plan a network on a machine: every tile, transfer, address and cycle."""
+
+    def run() -> None:
+        from tilewright.machine.load import load_machine
+        from tilewright.network.load import load_network
+        from tilewright.planner import PlanOptions, plan
+        from tilewright.report.plan import plan_figures, plan_view
+
+        options = PlanOptions(objective=objective, memory_limits=_byte_sizes(limits))
+        made = plan(
+            load_network(network, dims=_sizes(dims), bits=bits), load_machine(machine), options
+        )
+        if folder is not None:
+            made.save(folder)
+        _print(lambda: plan_figures(made), lambda: plan_view(made), as_json)
+
+    _exit_with(run, as_json=as_json)
+
+
 @tilewright.command()
 @click.argument("what", type=click.Choice(["machine"]))
 def schema(what: str) -> None:
     """Print the JSON schema of a file format, for editors and other tools."""
 
     def run() -> None:
+        import json
+
+        from tilewright.document.json_schema import json_schema
         from tilewright.machine.schema import MachineSchema
 
-        click.echo(json.dumps({"machine": MachineSchema}[what].model_json_schema(), indent=2))
+        click.echo(json.dumps(json_schema({"machine": MachineSchema}[what]), indent=2))
 
     _exit_with(run, as_json=False)
 
@@ -235,6 +285,21 @@ def _sizes(pairs: Sequence[str]) -> dict[str, int]:
     return result
 
 
+def _byte_sizes(pairs: Sequence[str]) -> tuple[tuple[str, int], ...]:
+    """NAME=SIZE flags with sizes such as `64 KiB`, in bytes."""
+    from tilewright.units import parse_bits
+
+    found = []
+    for pair in pairs:
+        name, _, size = pair.partition("=")
+        try:
+            found.append((name, parse_bits(size) // 8))
+        except ValueError as error:
+            message = f"--memory-limit {pair!r}: {error}"
+            raise InputError(Problem(message=message, hint="write it as cmx='512 KiB'")) from None
+    return tuple(found)
+
+
 def _print(data: Callable[[], dict[str, Any]], view: Callable[[], Any], as_json: bool) -> None:
     if as_json:
         _print_json(data())
@@ -259,6 +324,8 @@ def _progress(what: str, *, quiet: bool) -> Iterator[Callable[[int, int], None]]
 
 
 def _print_json(data: dict[str, Any]) -> None:
+    import json
+
     click.echo(json.dumps({"schema": 1, "tilewright_version": __version__, **data}))
 
 
@@ -278,6 +345,8 @@ def _exit_with(run: Callable[[], None], *, as_json: bool) -> None:
             click.echo("\n".join(f"error: {p}" for p in error.problems), err=True)
         sys.exit(error.exit_code)
     except BrokenPipeError:
+        import signal
+
         # Whoever read the output has gone: end as a signal would, without a word.
         sys.stderr.close()
         sys.exit(128 + signal.SIGPIPE)

@@ -28,6 +28,8 @@ EXPECTED = json.loads((FILES / "expected.json").read_text(encoding="utf-8"))
 REGRESSIONS = json.loads((FILES / "regressions.json").read_text(encoding="utf-8"))
 FOUR_WAYS = {"rd_out_to_low", "wr_in_by_low", "rd_out_to_high", "wr_in_by_high"}
 
+pytestmark = pytest.mark.usefixtures("both_evaluations")
+
 
 def run(folder: Path) -> tuple[float, float, Evaluations]:
     result = get_hardware_performance_zigzag(

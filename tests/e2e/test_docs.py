@@ -11,12 +11,12 @@ from typing import Any
 
 import pytest
 from click.testing import CliRunner
-from pydantic import BaseModel
 from ruamel.yaml import YAML
 from tests.applied_fixes import apply_fixes, printed_fixes
 
 import tilewright
 from tilewright import cli
+from tilewright.document.file_model import FileModel, keys_of
 from tilewright.machine.files import (
     ArrayFile,
     CoreFile,
@@ -115,30 +115,30 @@ def tables(page: Path) -> dict[str, list[list[str]]]:
     return found
 
 
-def default_text(model: type[BaseModel], key: str) -> str:
+def default_text(model: type[FileModel], key: str) -> str:
     """A default as the page writes it."""
-    field = model.model_fields[key]
-    if field.is_required():
+    found = keys_of(model)[key]
+    if found.is_required:
         return "required"
-    value = field.get_default(call_default_factory=True)
+    value = found.default
     if value is None:
         return "none"
     return str(value).lower() if value not in ("", [], {}) else "empty"
 
 
 def test_the_page_of_machine_files_has_every_key_with_its_default() -> None:
-    own = MemoryFile.model_fields.keys() - {"ports"}
-    sections: dict[str, tuple[type[BaseModel], set[str]]] = {
-        "The machine": (MachineFile, set(MachineFile.model_fields)),
-        "`operational_array`": (ArrayFile, set(ArrayFile.model_fields)),
-        "A memory": (MemoryFile, set(MemoryFile.model_fields)),
-        "Ports with names": (PortFile, set(PortFile.model_fields)),
-        "Ports that are counted": (OldMemoryFile, set(OldMemoryFile.model_fields) - own),
-        "`vector_unit`": (VectorFile, set(VectorFile.model_fields)),
-        "`cores`": (CoreFile, set(CoreFile.model_fields)),
-        "`dma`": (DmaFile, set(DmaFile.model_fields)),
-        "`links`": (LinkFile, set(LinkFile.model_fields)),
-        "`sources` and `sinks`": (EndFile, set(EndFile.model_fields)),
+    own = keys_of(MemoryFile).keys() - {"ports"}
+    sections: dict[str, tuple[type[FileModel], set[str]]] = {
+        "The machine": (MachineFile, set(keys_of(MachineFile))),
+        "`operational_array`": (ArrayFile, set(keys_of(ArrayFile))),
+        "A memory": (MemoryFile, set(keys_of(MemoryFile))),
+        "Ports with names": (PortFile, set(keys_of(PortFile))),
+        "Ports that are counted": (OldMemoryFile, set(keys_of(OldMemoryFile)) - own),
+        "`vector_unit`": (VectorFile, set(keys_of(VectorFile))),
+        "`cores`": (CoreFile, set(keys_of(CoreFile))),
+        "`dma`": (DmaFile, set(keys_of(DmaFile))),
+        "`links`": (LinkFile, set(keys_of(LinkFile))),
+        "`sources` and `sinks`": (EndFile, set(keys_of(EndFile))),
     }
     page = tables(DOCS / "reference" / "machine-files.md")
     for heading, (model, keys) in sections.items():

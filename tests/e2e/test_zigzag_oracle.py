@@ -19,7 +19,10 @@ ORACLE = REFERENCE_DATA / "oracle" / "zigzag"
 RUNS = sorted(path.stem for path in ORACLE.glob("*.json"))
 QUICK = [run for run in RUNS if "resnet18" in run and run.endswith("latency")]
 
-pytestmark = pytest.mark.skipif(not RUNS, reason=ABSENT)
+pytestmark = [
+    pytest.mark.skipif(not RUNS, reason=ABSENT),
+    pytest.mark.usefixtures("both_evaluations"),
+]
 
 
 @cache

@@ -1,18 +1,12 @@
 """The complete search against trying every mapping of small nests."""
 
-from dataclasses import replace
-
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from tests.search_cases import optimum, random_case
 
-import tilewright
 from tilewright.mapping.anneal import anneal
-from tilewright.mapping.complete import complete
-from tilewright.mapping.constraints import DEFAULT_LINKS
-from tilewright.mapping.hierarchy import hierarchy_of, partial_sum_bits
-from tilewright.mapping.nest import nest_of, runs_on_array, with_partial_sums
+from tilewright.mapping.complete.search import complete
 from tilewright.mapping.search import Objective, SearchOptions, loma, loma_candidates
 
 FEW = settings(
@@ -105,32 +99,3 @@ def test_annealing_never_beats_what_is_proven(objective: Objective, seed: int) -
     if best.proven:
         mine = value(objective, best.cost.cycles, best.cost.energy_pj)
         assert mine <= theirs * (1 + 1e-9)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("machine_name", ["edge_tpu_like", "eyeriss_like", "npu_30xx"])
-@pytest.mark.parametrize("network_name", ["lenet5", "ds_cnn", "notes_cnn"])
-def test_it_is_never_worse_than_loma_on_networks(network_name: str, machine_name: str) -> None:
-    network = tilewright.load_network(network_name)
-    machine = tilewright.load_machine(machine_name)
-    core = machine.cores[0]
-    compared = 0
-    for op in network.ops:
-        if not runs_on_array(op, network):
-            continue
-        width = partial_sum_bits(machine, core, op.accumulator_bits)
-        nest = with_partial_sums(nest_of(op, network), width)
-        links = {o.letter: dict(DEFAULT_LINKS)[o.letter] for o in nest.operands}
-        where = hierarchy_of(machine, core, links)
-        for objective in ("latency", "energy"):
-            options = SearchOptions(objective=objective)
-            mine = complete(nest, where, None, options)
-            for limit in (6, 8):
-                theirs = loma(nest, where, None, replace(options, lpf_limit=limit))
-                if theirs is not None:
-                    assert mine is not None
-                    first = value(objective, mine.cost.cycles, mine.cost.energy_pj)
-                    second = value(objective, theirs.cost.cycles, theirs.cost.energy_pj)
-                    assert first <= second * (1 + 1e-12)
-                    compared += 1
-    assert compared

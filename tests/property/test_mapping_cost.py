@@ -6,6 +6,7 @@ from itertools import product
 from math import fsum, isclose
 
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from tests.mapping_cases import loops_for, nests, setup_of, three_levels
@@ -20,6 +21,8 @@ from tilewright.mapping.evaluate import (
     evaluate_loops,
 )
 from tilewright.mapping.nest import LoopNest, NestOperand
+
+pytestmark = pytest.mark.usefixtures("both_evaluations")
 
 
 def iterations(loops: Loops) -> Iterator[tuple[int, ...]]:

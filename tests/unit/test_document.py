@@ -3,10 +3,9 @@
 import math
 import time
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import pytest
-from pydantic import BaseModel, ConfigDict, Field
 
 from tilewright.document import (
     Document,
@@ -18,6 +17,7 @@ from tilewright.document import (
     suggestion,
     validate,
 )
+from tilewright.document.file_model import FileModel, Length, Range, filled
 from tilewright.errors import InputError, Problem
 
 MACHINE = """\
@@ -277,18 +277,14 @@ def test_a_missing_file_and_a_folder_are_refused_with_the_reason(tmp_path: Path)
         read_document(tmp_path)
 
 
-class Inner(BaseModel):
-    model_config = ConfigDict(extra="forbid", strict=True)
-
-    size: int = Field(gt=0, le=100)
+class Inner(FileModel):
+    size: Annotated[int, Range(above=0, most=100)]
     bandwidth: int
     note: str = ""
 
 
-class Outer(BaseModel):
-    model_config = ConfigDict(extra="forbid", strict=True)
-
-    name: str = Field(min_length=1)
+class Outer(FileModel):
+    name: Annotated[str, Length(1)]
     parts: dict[str, Inner]
     rows: list[Inner] | None = None
 
@@ -303,9 +299,10 @@ def test_a_sound_document_becomes_its_model() -> None:
     document = parse_document("name: n\nparts: {a: {size: 1, bandwidth: 2}}\n", "f")
     value, problems = validate(document, Outer)
     assert problems == []
-    assert value == Outer(name="n", parts={"a": Inner(size=1, bandwidth=2)})
+    sound = filled(Inner, {"size": 1, "bandwidth": 2})
+    assert value == filled(Outer, {"name": "n", "parts": {"a": sound}})
     inner, problems = validate(document, Inner, at=("parts", "a"))
-    assert (inner, problems) == (Inner(size=1, bandwidth=2), [])
+    assert (inner, problems) == (sound, [])
 
 
 def test_all_faults_of_a_document_come_in_file_order() -> None:

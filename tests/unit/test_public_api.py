@@ -25,6 +25,7 @@ PUBLIC = (
     "map_network",
 )
 HEAVY = ("numpy", "onnx", "pydantic", "rich", "ruamel", "tflite")
+FILES = Path(__file__).parents[1] / "zigzag_files"
 REPORT = f"""
 import sys
 print([name for name in {HEAVY!r} if name in sys.modules], file=sys.stderr)
@@ -82,7 +83,45 @@ except SystemExit as error:
 
 
 def test_the_check_for_heavy_modules_can_fail() -> None:
-    assert "'pydantic'" in heavy_modules_after("import tilewright; tilewright.load_machine")
+    assert "'numpy'" in heavy_modules_after("import tilewright; tilewright.map_network")
+
+
+def modules_after(*arguments: str) -> set[str]:
+    """What a fresh interpreter has loaded after a command whose output is piped."""
+    code = f"""
+import sys
+from tilewright.cli import main
+sys.argv = ["tilewright", *{arguments!r}]
+try:
+    main()
+except SystemExit as error:
+    assert error.code == 0
+print(*sys.modules, file=sys.stderr)
+"""
+    finished = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True
+    )
+    return set(finished.stderr.split())
+
+
+def test_mapping_a_network_loads_nothing_that_it_does_not_need() -> None:
+    network, machine = FILES / "block.yaml", FILES / "bunting.yaml"
+    loaded = modules_after("map", str(network), "--on", str(machine))
+    assert "tilewright.mapping.search" in loaded
+    unneeded = {*HEAVY, "importlib.resources", "tilewright.machine.datapath"} - {"numpy"}
+    unneeded |= {"tilewright.mapping.anneal", "tilewright.mapping.complete"}
+    assert sorted(unneeded & loaded) == []
+
+
+def test_showing_a_network_of_the_zoo_loads_nothing_heavy() -> None:
+    assert sorted(set(HEAVY) & modules_after("show", "resnet50")) == []
+
+
+def test_a_file_that_is_not_plain_is_read_with_the_yaml_library(tmp_path: Path) -> None:
+    machine = tmp_path / "machine.yaml"
+    text = (FILES / "bunting.yaml").read_text(encoding="utf-8")
+    machine.write_text(f"---\n{text}", encoding="utf-8")
+    assert "ruamel.yaml" in modules_after("show", str(machine))
 
 
 def test_types_are_shipped() -> None:

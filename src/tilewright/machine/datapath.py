@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from tilewright.document import Document, Location, dotted
+from tilewright.document.file_model import read_model
 from tilewright.errors import Problem
 from tilewright.machine.files import OLD_PORT_KEYS, OldMemoryFile
 from tilewright.machine.model import (
@@ -206,7 +207,8 @@ def _remedy(reading: MachineReading, stop: _Stop) -> str:
     place, data = reading.places[stop.memory.name], _data(reading, stop.memory)
     if not OLD_PORT_KEYS & data.keys():
         return _new_dialect_remedy(reading, stop)
-    file = OldMemoryFile.model_validate(data, context={})
+    file, _ = read_model(OldMemoryFile, data)
+    assert file is not None  # the reader has seen that it is well formed
     position = file.operands.index(stop.operand)  # type: ignore[arg-type]  # checked by the reader
     fixed, counts = suggested_entry(file, position, _wanted(stop))
     lines = [f"write {dotted((*place, key))}: {count}" for key, count in counts.items()]

@@ -9,16 +9,18 @@ to a ZigZag file.
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal, get_args
 
-from pydantic import (
-    AfterValidator,
-    BaseModel,
-    BeforeValidator,
-    ConfigDict,
-    Field,
-    ValidationInfo,
-    WithJsonSchema,
+from tilewright.document.file_model import (
+    Context,
+    Converted,
+    FileModel,
+    Length,
+    OneLine,
+    Pattern,
+    Range,
+    Written,
+    keys_of,
+    new,
 )
-
 from tilewright.machine.model import Direction, EndKind, MemoryRole, PortKind
 from tilewright.units import parse_bits, parse_energy_pj, parse_frequency_hz
 
@@ -40,21 +42,21 @@ class Price:
     per_bit: bool
 
 
-def _bits(value: Any, info: ValidationInfo) -> Any:
-    return _quantity(value, info, parse_bits, "'512 KiB' or '24 bit'")
+def _bits(value: Any, context: Context) -> Any:
+    return _quantity(value, context, parse_bits, "'512 KiB' or '24 bit'")
 
 
-def _pj(value: Any, info: ValidationInfo) -> Any:
-    return _quantity(value, info, parse_energy_pj, "'0.04 pJ'")
+def _pj(value: Any, context: Context) -> Any:
+    return _quantity(value, context, parse_energy_pj, "'0.04 pJ'")
 
 
-def _price(value: Any, info: ValidationInfo) -> Any:
+def _price(value: Any, context: Context) -> Any:
     per_bit = isinstance(value, str) and value.strip().endswith("/bit")
     wanted = "an energy such as '0.04 pJ' or '180 fJ/bit'"
     if isinstance(value, str):
         pj: Any = parse_energy_pj(value.strip().removesuffix("/bit"), wanted=wanted)
     else:
-        pj = _pj(value, info)
+        pj = _pj(value, context)
     if isinstance(pj, bool) or not isinstance(pj, int | float):
         raise ValueError(f"expected {wanted}")
     if not 0 <= pj <= MAX_PJ:
@@ -62,74 +64,62 @@ def _price(value: Any, info: ValidationInfo) -> Any:
     return Price(float(pj), per_bit=per_bit)
 
 
-def _hz(value: Any, info: ValidationInfo) -> Any:
-    return _quantity(value, info, parse_frequency_hz, "'975 MHz'")
+def _hz(value: Any, context: Context) -> Any:
+    return _quantity(value, context, parse_frequency_hz, "'975 MHz'")
 
 
-def _quantity(value: Any, info: ValidationInfo, parse: Any, example: str) -> Any:
+def _quantity(value: Any, context: Context, parse: Any, example: str) -> Any:
     if isinstance(value, str):
         return parse(value)
-    if isinstance(value, int | float) and info.context and info.context.get("units"):
+    if isinstance(value, int | float) and context.get("units"):
         raise ValueError(f"{value} has no unit -- write it with one, such as {example}")
     return value
 
 
-def _one_line(text: str) -> str:
-    if not text.isprintable():
-        raise ValueError("must be one line of plain text")
-    return text
-
-
-def _written(number: str, pattern: str) -> WithJsonSchema:
-    text = {"type": "string", "pattern": rf"^\s*[0-9.eE+-]+ ?({pattern})\s*$"}
-    return WithJsonSchema({"anyOf": [text, {"type": number, "minimum": 0}]})
+def _written(number: str, pattern: str) -> Written:
+    text = {"pattern": rf"^\s*[0-9.eE+-]+ ?({pattern})\s*$", "type": "string"}
+    return Written({"anyOf": [text, {"minimum": 0, "type": number}]})
 
 
 _SIZE = _written("integer", "bit|B|KiB|MiB|GiB")
-Bits = Annotated[int, BeforeValidator(_bits), Field(gt=0, le=MAX_BITS), _SIZE]
+Bits = Annotated[int, Converted(_bits), Range(above=0, most=MAX_BITS), _SIZE]
 Energy = Annotated[
     float,
-    BeforeValidator(_pj),
-    Field(ge=0, le=MAX_PJ, allow_inf_nan=False),
+    Converted(_pj),
+    Range(least=0, most=MAX_PJ),
     _written("number", "fJ|pJ|nJ"),
 ]
-AccessEnergy = Annotated[Price, BeforeValidator(_price), _written("number", "(fJ|pJ|nJ)(/bit)?")]
+AccessEnergy = Annotated[Price, Converted(_price), _written("number", "(fJ|pJ|nJ)(/bit)?")]
 Clock = Annotated[
-    int, BeforeValidator(_hz), Field(gt=0, le=MAX_HZ), _written("integer", "kHz|MHz|GHz")
+    int, Converted(_hz), Range(above=0, most=MAX_HZ), _written("integer", "kHz|MHz|GHz")
 ]
-Count = Annotated[int, Field(ge=0, le=4096)]
-Positive = Annotated[int, Field(ge=1, le=2**20)]
-Area = Annotated[float, Field(ge=0, allow_inf_nan=False)]
+Count = Annotated[int, Range(least=0, most=4096)]
+Positive = Annotated[int, Range(least=1, most=2**20)]
+Area = Annotated[float, Range(least=0, finite=True)]
 OperandName = Literal["I1", "I2", "O"]
-DimName = Annotated[str, Field(pattern=r"^D[0-9]{1,2}$")]
-Name = Annotated[str, Field(min_length=1, max_length=200), AfterValidator(_one_line)]
+DimName = Annotated[str, Pattern(r"D[0-9]{1,2}", "an array dimension such as D1")]
+Name = Annotated[str, Length(1, 200), OneLine()]
 
 
-class _File(BaseModel):
-    model_config = ConfigDict(
-        extra="forbid", frozen=True, strict=True, arbitrary_types_allowed=True
-    )
-
-
-class PortFile(_File):
+class PortFile(FileModel):
     """A port in ZigZag's dialect from 3.8.2 on, and in ours."""
 
     name: Name
     type: PortKind
     bandwidth_max: Bits
     bandwidth_min: Bits | None = None
-    allocation: list[str] = Field(default_factory=list)
+    allocation: list[str] = new(list)
 
 
-class _MemoryFile(_File):
+class _MemoryFile(FileModel):
     size: Bits
     r_cost: AccessEnergy | None = None
     w_cost: AccessEnergy | None = None
     area: Area | None = None
-    latency: Annotated[int, Field(ge=0, le=10**9)] | None = None
+    latency: Annotated[int, Range(least=0, most=10**9)] | None = None
     mem_type: Literal["sram", "dram", "rf"] = "sram"
     auto_cost_extraction: bool = False
-    operands: Annotated[list[OperandName], Field(min_length=1)]
+    operands: Annotated[list[OperandName], Length(1)]
     served_dimensions: list[DimName]
     force_double_buffering: bool = False
     double_buffering_support: bool = False
@@ -138,7 +128,7 @@ class _MemoryFile(_File):
     alignment: Bits | None = None
     banks: Positive = 1
     leakage_pw_per_bit: Area = 0.0
-    sharing: dict[str, str] = Field(default_factory=dict)
+    sharing: dict[str, str] = new(dict)
 
 
 class MemoryFile(_MemoryFile):
@@ -166,83 +156,81 @@ def memory_model(data: Any) -> type[MemoryFile] | type[OldMemoryFile]:
     entries = data.get("ports")
     first = entries[0] if isinstance(entries, list) and entries else None
     keys = first.keys() if isinstance(first, dict) else frozenset()
-    if keys & PortFile.model_fields.keys():
+    if keys & keys_of(PortFile).keys():
         return MemoryFile
     return OldMemoryFile if OLD_PORT_KEYS & data.keys() or keys & _DIRECTIONS else MemoryFile
 
 
-class ArrayFile(_File):
+class ArrayFile(FileModel):
     """The `operational_array`."""
 
-    dimensions: Annotated[list[DimName], Field(min_length=1)]
-    sizes: list[Annotated[int, Field(ge=1, le=2**16)]]
+    dimensions: Annotated[list[DimName], Length(1)]
+    sizes: list[Annotated[int, Range(least=1, most=2**16)]]
     unit_energy: Energy | None = None
     unit_area: Area | None = None
-    input_precision: Annotated[list[Positive], Field(min_length=2, max_length=2)] | None = None
+    input_precision: Annotated[list[Positive], Length(2, 2)] | None = None
     accumulator: Bits | None = None
     multiplier_type: str | None = None
-    systolic_dimensions: list[DimName] = Field(default_factory=list)
+    systolic_dimensions: list[DimName] = new(list)
     is_imc: bool = False
     imc_type: Literal["analog", "digital"] | None = None
-    adc_resolution: Annotated[float, Field(ge=0, le=64)] = 0
-    bit_serial_precision: Annotated[float, Field(gt=0, le=64)] | None = None
+    adc_resolution: Annotated[float, Range(least=0, most=64)] = 0
+    bit_serial_precision: Annotated[float, Range(above=0, most=64)] | None = None
 
 
-class VectorFile(_File):
+class VectorFile(FileModel):
     """A core's vector unit."""
 
     lanes: Positive
     energy: Energy
 
 
-class CoreFile(_File):
+class CoreFile(FileModel):
     """One kind of core, where a machine has several."""
 
     operational_array: Any
-    memories: dict[str, Any] = Field(default_factory=dict)
+    memories: dict[str, Any] = new(dict)
     vector_unit: VectorFile | None = None
     count: Positive = 1
 
 
-class DmaFile(_File):
+class DmaFile(FileModel):
     """A DMA engine."""
 
     name: Name
     width: Bits
     ports: Positive = 1
     queues: Positive = 1
-    setup: Annotated[int, Field(ge=0, le=10**9)] = 0
-    routes: list[Annotated[list[str], Field(min_length=2, max_length=2)]] = Field(
-        default_factory=list
-    )
+    setup: Annotated[int, Range(least=0, most=10**9)] = 0
+    routes: list[Annotated[list[str], Length(2, 2)]] = new(list)
 
 
-class LinkFile(_File):
+class LinkFile(FileModel):
     """A bus, ring or mesh."""
 
     name: Name
     kind: Literal["bus", "ring", "mesh"]
     width: Bits
-    connects: list[str] = Field(default_factory=list)
-    hop_cycles: Annotated[int, Field(ge=0, le=10**6)] = 1
+    connects: list[str] = new(list)
+    hop_cycles: Annotated[int, Range(least=0, most=10**6)] = 1
     energy: AccessEnergy | None = None
     rows: Positive = 1
     columns: Positive = 1
     multicast: bool = False
 
 
-class EndFile(_File):
+class EndFile(FileModel):
     """A source or a sink."""
 
     name: Name
     kind: EndKind
     memory: str
-    operands: Annotated[list[OperandName], Field(min_length=1)]
+    operands: Annotated[list[OperandName], Length(1)]
     width: Bits | None = None
     energy: AccessEnergy | None = None
 
 
-class MachineFile(_File):
+class MachineFile(FileModel):
     """A whole machine. `memories` and `operational_array` are validated one by one afterwards."""
 
     tilewright: Literal[1] | None = None
@@ -251,11 +239,11 @@ class MachineFile(_File):
     clock: Clock | None = None
     core_count: Positive = 1
     operational_array: Any = None
-    memories: dict[str, Any] = Field(default_factory=dict)
+    memories: dict[str, Any] = new(dict)
     vector_unit: VectorFile | None = None
-    cores: dict[str, CoreFile] = Field(default_factory=dict)
-    dma: list[DmaFile] = Field(default_factory=list)
-    links: list[LinkFile] = Field(default_factory=list)
-    sources: list[EndFile] = Field(default_factory=list)
-    sinks: list[EndFile] = Field(default_factory=list)
+    cores: dict[str, CoreFile] = new(dict)
+    dma: list[DmaFile] = new(list)
+    links: list[LinkFile] = new(list)
+    sources: list[EndFile] = new(list)
+    sinks: list[EndFile] = new(list)
     dataflows: Any = None

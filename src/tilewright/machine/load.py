@@ -1,21 +1,19 @@
 """Loading a machine by file or by name, and checking it."""
 
 import os
-from importlib import resources
 from pathlib import Path
 
 from tilewright.document import in_file_order, read_document, suggestion
 from tilewright.errors import InputError, Problem
-from tilewright.machine.datapath import data_path_problems
 from tilewright.machine.model import Machine
 from tilewright.machine.reader import MachineReading, read_machine
-from tilewright.machine.suspicions import suspicious
+
+_LIBRARY = Path(__file__).parent / "library"
 
 
 def library_names() -> tuple[str, ...]:
     """Machines that come with the package."""
-    folder = resources.files("tilewright.machine") / "library"
-    names = (entry.name for entry in folder.iterdir())
+    names = os.listdir(_LIBRARY)
     return tuple(sorted(n.removesuffix(".yaml") for n in names if n.endswith(".yaml")))
 
 
@@ -25,7 +23,7 @@ def machine_path(name_or_path: str) -> Path:
     if os.path.isfile(name_or_path) or path.suffix in (".yaml", ".yml") or len(path.parts) > 1:
         return path
     if name_or_path in library_names():
-        return Path(str(resources.files("tilewright.machine") / "library" / f"{name_or_path}.yaml"))
+        return _LIBRARY / f"{name_or_path}.yaml"
     raise InputError(
         Problem(
             message=f"no machine {name_or_path!r}: neither a file nor a name of the library",
@@ -56,6 +54,10 @@ def reading_of(name_or_path: str | Path) -> MachineReading:
 
 def check_machine(reading: MachineReading) -> list[Problem]:
     """All faults of a machine file, then what is suspicious in it, each in file order."""
+    # Imported here: whoever only loads a machine does not wait for what checks it.
+    from tilewright.machine.datapath import data_path_problems
+    from tilewright.machine.suspicions import suspicious
+
     problems = in_file_order([*reading.problems, *data_path_problems(reading)])
     errors = [p for p in problems if p.severity == "error"]
     warnings = [p for p in problems if p.severity == "warning"]

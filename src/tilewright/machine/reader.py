@@ -16,6 +16,7 @@ from tilewright.document import (
     in_file_order,
     validate,
 )
+from tilewright.document.file_model import filled
 from tilewright.errors import Problem
 from tilewright.machine.files import (
     ArrayFile,
@@ -131,12 +132,13 @@ def _machine(reader: Reader, file: MachineFile) -> Machine | None:
                 f"{reader.pj('0.04')}}}",
             )
             list(read_memories(reader, ("memories",), file.memories, ()))
-        inner = CoreFile(
-            operational_array=file.operational_array,
-            memories=file.memories,
-            vector_unit=file.vector_unit,
-            count=file.core_count,
-        )
+        single = {
+            "operational_array": file.operational_array,
+            "memories": file.memories,
+            "vector_unit": file.vector_unit,
+            "count": file.core_count,
+        }
+        inner = filled(CoreFile, single)
         core = _core(reader, (), "core", inner) if file.operational_array is not None else None
         cores = [core]
     complete = [core for core in cores if core is not None]

@@ -42,11 +42,16 @@ def attach(
     whole = {place: float(int(factor)) for place, factor in factors.items()}
     letters = [operand.letter for operand in nest.operands]
     fractional = {letter: _levels(letter, hierarchy, factors) for letter in letters}
+    rounded = (
+        fractional
+        if whole == factors
+        else {letter: _levels(letter, hierarchy, whole) for letter in letters}
+    )
     first_input = nest.operands[min(1, len(nest.operands) - 1)].letter
     return Spatial(
         unrolling=unrolling,
         fractional=fractional,
-        whole={letter: _levels(letter, hierarchy, whole) for letter in letters},
+        whole=rounded,
         temporal=_temporal_loops(nest, fractional[first_input], 0.0 if round_off else 1e-9),
         drain_cycles=sum(
             max(math.ceil(math.prod(f for _, f in pairs)) - 1, 0)

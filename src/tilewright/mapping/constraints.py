@@ -5,9 +5,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
-
 from tilewright.document import Document, in_file_order, validate
+from tilewright.document.file_model import FileModel, Length, Pattern
 from tilewright.errors import Problem
 from tilewright.network.graph import Op
 
@@ -21,7 +20,7 @@ _TYPE_NAMES = {
     "average_pool": ("AveragePool", "Pooling", "Pool"),
 }
 
-ArrayDim = Annotated[str, Field(pattern=r"^D\d{1,2}$")]
+ArrayDim = Annotated[str, Pattern(r"D\d{1,2}", "an array dimension such as D1")]
 _FACTOR = re.compile(r"\s*([A-Za-z]\w{0,30})\s*,\s*(\d{1,9})\s*")
 
 
@@ -50,16 +49,12 @@ class ConstraintReading:
     problems: tuple[Problem, ...]
 
 
-class _EntryFile(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
-
+class _EntryFile(FileModel):
     name: str
     core_allocation: list[int] | None = None
     spatial_mapping: dict[ArrayDim, list[str]] | None = None
     spatial_mapping_hint: dict[ArrayDim, list[str]] | None = None
-    temporal_ordering: (
-        list[Annotated[list[str | int], Field(min_length=2, max_length=2)]] | None
-    ) = None
+    temporal_ordering: list[Annotated[list[str | int], Length(2, 2)]] | None = None
     memory_operand_links: dict[str, Literal["I1", "I2", "O"]] | None = None
 
 

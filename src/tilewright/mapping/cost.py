@@ -7,14 +7,14 @@ while the present ones are in use.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import reduce
+from functools import lru_cache, reduce
 
 import numpy as np
 
 from tilewright.machine.model import Port
 from tilewright.mapping.batch import Bools, Floats
 from tilewright.mapping.hierarchy import Hierarchy
-from tilewright.mapping.movement import Link, Movement
+from tilewright.mapping.movement import Link, Movement, links_of
 from tilewright.mapping.nest import LoopNest
 
 
@@ -74,7 +74,8 @@ def costs(
     real = np.where(no_port[:, None], 0.0, np.ceil(bits / np.maximum(widths, 1)[:, None]))
     real = np.where(moves.whole_exists, real, 0.0)
     allowed = _allowed(nest, hierarchy, moves, op_cycles)
-    groups = port_groups(moves.links, hierarchy)
+    wires = wiring(nest.letters, hierarchy)
+    groups = wires.groups
     port_stalls = _port_stalls(groups, moves, real, allowed, op_cycles)
     stall = np.maximum(port_stalls.max(axis=0), 0.0)
     compute = moves.iterations * op_cycles
@@ -88,8 +89,8 @@ def costs(
         compute_cycles=compute,
         stall_cycles=stall,
         port_stalls=port_stalls,
-        onload_cycles=_onload(nest, moves, groups, times),
-        offload_cycles=_offload(moves, times),
+        onload_cycles=_onload(wires.loads, times),
+        offload_cycles=_offload(wires.store, times),
         drain_cycles=drain_cycles,
     )
 
@@ -98,7 +99,7 @@ def _accesses(moves: Movement, moving: Bools) -> Floats:
     ports = [link.port for link in moves.links]
     least = np.array([p.granularity_bits if p else 1 for p in ports], dtype=np.float64)[:, None]
     most = np.array([p.bits_per_cycle if p else 1 for p in ports], dtype=np.float64)[:, None]
-    copies = np.array([link.instances for link in moves.links], dtype=np.float64)[:, None]
+    copies = np.array(moves.instances, dtype=np.float64)[:, None]
     granules = np.ceil(moves.amount * moves.bits / least)
     counted = np.floor(granules * (least / most) * moves.periods * copies)
     result: Floats = np.where(moving, counted, 0.0)
@@ -128,6 +129,68 @@ def port_groups(links: Sequence[Link], hierarchy: Hierarchy) -> list[PortGroup]:
         for (memory, name), placed in rows.items()
         for port, letters in [ports[(memory, name)]]
     ]
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """Data on their way between two neighbouring memories: rows of the links they pass.
+
+    `shared` says how many of the two links are on ports that serve several inputs.
+    """
+
+    lower: int
+    upper: int
+    shared: int
+
+
+@dataclass(frozen=True, eq=False)
+class Wiring:
+    """What the memories of a core decide alone: links, the ports that they share, and paths."""
+
+    links: tuple[Link, ...]
+    groups: tuple[PortGroup, ...]
+    loads: tuple[tuple[Step, ...], ...]
+    """Per input, its steps from the lowest memory upwards; `store` has those of the result."""
+    store: tuple[Step, ...]
+
+
+@lru_cache(maxsize=64)
+def wiring(letters: tuple[str, ...], hierarchy: Hierarchy) -> Wiring:
+    """The wiring for operands in the order of their nest, the result first."""
+    links = links_of(letters, hierarchy)
+    groups = port_groups(links, hierarchy)
+    loads = _load_paths(letters[1:], links, groups)
+    return Wiring(links, tuple(groups), loads, _store_path(links))
+
+
+def _load_paths(
+    letters: Sequence[str], links: Sequence[Link], groups: Sequence[PortGroup]
+) -> tuple[tuple[Step, ...], ...]:
+    rows = {(link.letter, link.level, link.direction): i for i, link in enumerate(links)}
+    shared = {
+        row
+        for group in groups
+        if sum(letter in letters for letter in group.letters) > 1
+        for row in group.rows
+    }
+    paths = []
+    for letter in letters:
+        steps: list[Step] = []
+        while (letter, len(steps) + 1, "tl") in rows:
+            lower = rows[(letter, len(steps), "fh")]
+            upper = rows[(letter, len(steps) + 1, "tl")]
+            steps.append(Step(lower, upper, (lower in shared) + (upper in shared)))
+        paths.append(tuple(steps))
+    return tuple(paths)
+
+
+def _store_path(links: Sequence[Link]) -> tuple[Step, ...]:
+    rows = {(link.level, link.direction): i for i, link in enumerate(links) if link.letter == "O"}
+    steps: list[Step] = []
+    while (len(steps) + 1, "fl") in rows:
+        lower, upper = rows[(len(steps), "th")], rows[(len(steps) + 1, "fl")]
+        steps.append(Step(lower, upper, 0))
+    return tuple(steps)
 
 
 def double_buffered(nest: LoopNest, hierarchy: Hierarchy, moves: Movement) -> Mapping[str, Bools]:
@@ -174,7 +237,8 @@ def _port_stalls(
     """Cycles by which the links of each port together overrun what they may take, (ports, N)."""
     again = np.where(moves.whole_exists, moves.periods - 1, 0.0)
     late = (real - allowed) * again
-    overrun = np.maximum(late, 0.0)
+    # Adding 0 leaves no -0.0, which would show up in reports.
+    overrun = np.maximum(late, 0.0) + 0.0
     slack_and_windows = np.minimum(late, 0.0) + allowed * again
     period = np.ceil(moves.period * op_cycles)
     result = np.empty((len(groups), late.shape[1]))
@@ -187,8 +251,8 @@ def _port_stalls(
         union = _union(
             period[rows], np.where(exists, allowed[rows], 0.0), moves.periods[rows], exists
         )
-        shared = np.maximum(0.0, slack_and_windows[rows].sum(axis=0) - union)
-        result[number] = overrun[rows].sum(axis=0) + shared
+        shared = np.maximum(0.0, reduce(np.add, slack_and_windows[rows]) - union)
+        result[number] = reduce(np.add, overrun[rows]) + shared
     return result
 
 
@@ -249,7 +313,7 @@ def _loading(
     """
     times = real.copy()
     for group in groups:
-        rows = [r for r in group.rows if not _comes_back(moves.links[r])]
+        rows = [r for r in group.rows if not moves.links[r].comes_back]
         if not rows:
             continue
         exists, periods = moves.whole_exists[rows], moves.periods[rows]
@@ -258,7 +322,7 @@ def _loading(
             continue
         steady = np.where(exists & (periods > 1), np.ceil(moves.average[rows] / op_cycles), 0.0)
         width = group.bits_per_cycle
-        surplus = np.maximum(0.0, (width - steady.sum(axis=0)) / width * busy)
+        surplus = np.maximum(0.0, (width - reduce(np.add, steady)) / width * busy)
         _hide(times, rows, once, _first_tile(moves, rows, width), surplus)
     return times
 
@@ -283,49 +347,30 @@ def _first_tile(moves: Movement, rows: Sequence[int], width: int) -> Floats:
     return np.array([np.ceil(held.elements[0] * held.bits[0] / width) for held in helds])
 
 
-def _comes_back(link: Link) -> bool:
-    return link.letter == "O" and link.direction in ("tl", "fh")
-
-
-def _onload(nest: LoopNest, moves: Movement, groups: Sequence[PortGroup], times: Floats) -> Floats:
+def _onload(paths: Sequence[Sequence[Step]], times: Floats) -> Floats:
     """Cycles until the first multiplication: inputs on ports of their own load side by side."""
-    rows = {(link.letter, link.level, link.direction): i for i, link in enumerate(moves.links)}
-    letters = [operand.letter for operand in nest.inputs]
-    shared_rows = {
-        row for group in groups if len(set(group.letters) & set(letters)) > 1 for row in group.rows
-    }
     zero = np.zeros(times.shape[1])
-    own, half, both = (dict.fromkeys(letters, zero) for _ in range(3))
-    for letter in letters:
-        level = 0
-        while (letter, level + 1, "tl") in rows:
-            upper, lower = rows[(letter, level + 1, "tl")], rows[(letter, level, "fh")]
-            time = np.maximum(times[lower], times[upper])
-            shared = (lower in shared_rows) + (upper in shared_rows)
-            if shared == 0:
-                own[letter] = own[letter] + time
-            elif shared == 2:
-                both[letter] = both[letter] + time
+    own, half, both = ([zero] * len(paths) for _ in range(3))
+    for i, path in enumerate(paths):
+        for step in path:
+            time = np.maximum(times[step.lower], times[step.upper])
+            if step.shared == 0:
+                own[i] = own[i] + time
+            elif step.shared == 2:
+                both[i] = both[i] + time
             else:
-                half[letter] = time
-            level += 1
-    if len(letters) == 1:
-        return own[letters[0]]
-    a, b = letters[:2]
-    after_a = np.maximum(both[b] + half[b] + own[b], half[a] + own[a])
-    after_b = np.maximum(both[a] + half[a] + own[a], half[b] + own[b])
-    result: Floats = np.minimum(both[a] + after_a, both[b] + after_b)
+                half[i] = time
+    if len(paths) == 1:
+        return own[0]
+    after_first = np.maximum(both[1] + half[1] + own[1], half[0] + own[0])
+    after_second = np.maximum(both[0] + half[0] + own[0], half[1] + own[1])
+    result: Floats = np.minimum(both[0] + after_first, both[1] + after_second)
     return result
 
 
-def _offload(moves: Movement, times: Floats) -> Floats:
+def _offload(path: Sequence[Step], times: Floats) -> Floats:
     """Cycles from the last multiplication until the result is where it belongs."""
-    rows = {(link.letter, link.level, link.direction): i for i, link in enumerate(moves.links)}
     total = np.zeros(times.shape[1])
-    level = 0
-    while ("O", level + 1, "fl") in rows:
-        total = total + np.maximum(
-            times[rows[("O", level, "th")]], times[rows[("O", level + 1, "fl")]]
-        )
-        level += 1
+    for step in path:
+        total = total + np.maximum(times[step.lower], times[step.upper])
     return total

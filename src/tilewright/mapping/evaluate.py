@@ -1,6 +1,6 @@
 """From loop orders to costs, in one go; and the cost of one mapping in every detail."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from math import ceil, fsum
@@ -11,10 +11,17 @@ from tilewright.machine.model import Direction
 from tilewright.mapping.allocate import Allocation, allocate
 from tilewright.mapping.attach import Spatial
 from tilewright.mapping.batch import Bools, Floats, Orders, orders_of
-from tilewright.mapping.cost import Costs, costs, port_groups
+from tilewright.mapping.cost import Costs, Wiring, costs, wiring
 from tilewright.mapping.hierarchy import Hierarchy
 from tilewright.mapping.imc import cycles_per_op, imc_energy
-from tilewright.mapping.movement import Movement, movement
+from tilewright.mapping.kernel import (
+    Description,
+    allocated_costs,
+    cost_details,
+    describe,
+    greedy_costs,
+)
+from tilewright.mapping.movement import Movement, instances_of, movement
 from tilewright.mapping.nest import LoopNest
 
 
@@ -39,6 +46,27 @@ class Setup:
         """Cycles of one multiplication: more than 1 where inputs enter bit by bit."""
         return cycles_per_op(self.hierarchy.array)
 
+    @cached_property
+    def wiring(self) -> Wiring:
+        """Links and ports."""
+        return wiring(self.nest.letters, self.hierarchy)
+
+    @cached_property
+    def instances(self) -> tuple[int, ...]:
+        """Per link, the copies of its memory that are at work."""
+        return instances_of(self.wiring.links, self.spatial)
+
+    @cached_property
+    def description(self) -> Description | None:
+        """All of it in the terms of the compiled kernel; None where NumPy serves."""
+        return describe(
+            self.nest,
+            self.hierarchy,
+            self.spatial,
+            instances=self.instances,
+            op_cycles=self.op_cycles,
+        )
+
 
 @dataclass(frozen=True, eq=False)
 class Batch:
@@ -47,10 +75,43 @@ class Batch:
     setup: Setup
     orders: Orders
     allocation: Allocation
-    moves: Movement
-    costs: Costs
-    cycles: Floats
-    energy_pj: Floats
+    compiled: Floats | None
+    """Cycles and energy of the memories by the kernel, (2, N); None where NumPy serves."""
+
+    @cached_property
+    def moves(self) -> Movement:
+        """What moves, by NumPy."""
+        setup = self.setup
+        nest, hierarchy, spatial = setup.nest, setup.hierarchy, setup.spatial
+        return movement(nest, hierarchy, spatial, self.orders, self.allocation)
+
+    @cached_property
+    def costs(self) -> Costs:
+        """All parts of the costs, by NumPy."""
+        setup, drain = self.setup, self.setup.spatial.drain_cycles
+        nest, hierarchy = setup.nest, setup.hierarchy
+        return costs(nest, hierarchy, self.moves, drain_cycles=drain, op_cycles=setup.op_cycles)
+
+    @cached_property
+    def cycles(self) -> Floats:
+        """Cycles of every candidate."""
+        cycles: Floats
+        if self.compiled is not None:
+            cycles = self.compiled[0]
+        else:
+            good = self.allocation.fits & self.costs.possible
+            cycles = np.where(good, self.costs.cycles, np.inf)
+        return cycles
+
+    @cached_property
+    def energy_pj(self) -> Floats:
+        """Energy of every candidate."""
+        energy: Floats
+        if self.compiled is not None:
+            energy = self.compiled[1] + self.setup.mac_pj
+        else:
+            energy = np.where(self.fits, self.costs.memory_pj + self.setup.mac_pj, np.inf)
+        return energy
 
     @property
     def fits(self) -> Bools:
@@ -111,27 +172,20 @@ class Cost:
 
 def evaluate(setup: Setup, orders: Orders, *, even: bool = False) -> Batch:
     """Allocate and cost a batch of orders."""
+    description = setup.description
+    found = None if description is None else greedy_costs(description, orders, even=even)
+    if found is not None:
+        return Batch(setup, orders, *found)
     nest, hierarchy, spatial = setup.nest, setup.hierarchy, setup.spatial
-    return evaluate_allocated(setup, orders, allocate(nest, hierarchy, spatial, orders, even=even))
+    allocation = allocate(nest, hierarchy, spatial, orders, even=even)
+    return Batch(setup, orders, allocation, None)
 
 
 def evaluate_allocated(setup: Setup, orders: Orders, allocation: Allocation) -> Batch:
     """Cost a batch of orders whose levels are cut already."""
-    nest, hierarchy, spatial = setup.nest, setup.hierarchy, setup.spatial
-    moves = movement(nest, hierarchy, spatial, orders, allocation)
-    cost = costs(
-        nest, hierarchy, moves, drain_cycles=spatial.drain_cycles, op_cycles=setup.op_cycles
-    )
-    good = allocation.fits & cost.possible
-    return Batch(
-        setup,
-        orders,
-        allocation,
-        moves,
-        cost,
-        cycles=np.where(good, cost.cycles, np.inf),
-        energy_pj=np.where(good, cost.memory_pj + setup.mac_pj, np.inf),
-    )
+    description = setup.description
+    found = None if description is None else allocated_costs(description, orders, allocation)
+    return Batch(setup, orders, allocation, found)
 
 
 def evaluate_loops(setup: Setup, loops: Loops) -> Batch:
@@ -157,54 +211,93 @@ def loops_of(batch: Batch, column: int) -> Loops:
     )
 
 
+@dataclass(frozen=True, eq=False)
+class _Details:
+    """The cost of one candidate, part by part; links and port groups are those of the setup."""
+
+    cycles: Sequence[float]
+    """Computing, stalls, loading, storing."""
+    links: Sequence[Sequence[float]]
+    """Accesses, pJ, elements a period, periods, and bits per element."""
+    port_stalls: Sequence[float]
+    held_bits: Sequence[float]
+    """Per operand and level."""
+
+
+def _details(batch: Batch, column: int) -> _Details:
+    description = batch.setup.description
+    if batch.compiled is None or description is None:
+        return _numpy_details(batch, column)
+    figures = cost_details(description, batch.orders, batch.allocation, column)
+    behind = 4 + 5 * len(batch.setup.wiring.links)
+    held = behind + len(batch.setup.wiring.groups)
+    links = [figures[i : i + 5] for i in range(4, behind, 5)]
+    return _Details(figures[:4], links, figures[behind:held], figures[held:])
+
+
+def _numpy_details(batch: Batch, column: int) -> _Details:
+    cost, moves = batch.costs, batch.moves
+    parts = (cost.compute_cycles, cost.stall_cycles, cost.onload_cycles, cost.offload_cycles)
+    figures = (cost.accesses, cost.link_pj, moves.amount, moves.periods, moves.bits)
+    return _Details(
+        cycles=[float(part[column]) for part in parts],
+        links=np.array([part[:, column] for part in figures]).T.tolist(),
+        port_stalls=cost.port_stalls[:, column].tolist(),
+        held_bits=[
+            float(bits)
+            for held in moves.held.values()
+            for bits in held.elements[:, column] * held.bits[:, column]
+        ],
+    )
+
+
 def cost_of(batch: Batch, column: int = 0) -> Cost:
     """The cost of one candidate, part by part."""
-    setup, cost = batch.setup, batch.costs
-    hierarchy = setup.hierarchy
-    links = tuple(_link_costs(batch, column))
-    groups = port_groups(batch.moves.links, hierarchy)
-    stalls = cost.port_stalls[:, column]
+    setup = batch.setup
+    hierarchy, drain_cycles = setup.hierarchy, setup.spatial.drain_cycles
+    details = _details(batch, column)
+    links = tuple(_link_costs(setup, details))
+    compute, stall, onload, offload = details.cycles
     return Cost(
         macs=setup.nest.points,
-        cycles=float(cost.cycles[column]),
+        cycles=compute + stall + onload + (offload + drain_cycles),
         ideal_cycles=ceil(ceil(setup.nest.points / hierarchy.array.units) * setup.op_cycles),
-        compute_cycles=float(cost.compute_cycles[column]),
-        stall_cycles=float(cost.stall_cycles[column]),
-        onload_cycles=float(cost.onload_cycles[column]),
-        offload_cycles=float(cost.offload_cycles[column]),
-        drain_cycles=cost.drain_cycles,
+        compute_cycles=compute,
+        stall_cycles=stall,
+        onload_cycles=onload,
+        offload_cycles=offload,
+        drain_cycles=drain_cycles,
         energy_pj=fsum([setup.mac_pj, *(link.energy_pj for link in links)]),
         mac_pj=setup.mac_pj,
         links=links,
         port_stalls=tuple(
-            (g.memory, g.port, float(stall)) for g, stall in zip(groups, stalls, strict=True)
+            (group.memory, group.port, stalled)
+            for group, stalled in zip(setup.wiring.groups, details.port_stalls, strict=True)
         ),
-        fill=tuple(_fills(batch, column)),
+        fill=tuple(_fills(setup, details)),
     )
 
 
-def _fills(batch: Batch, column: int) -> Iterator[tuple[str, str, float]]:
-    hierarchy = batch.setup.hierarchy
-    for letter, held in batch.moves.held.items():
-        for level, index in enumerate(hierarchy.chains[letter]):
-            memory, _ = hierarchy.levels[index]
-            bits = float(held.elements[level, column] * held.bits[level, column])
-            yield letter, memory.name, bits / memory.size_bits
+def _fills(setup: Setup, details: _Details) -> Iterator[tuple[str, str, float]]:
+    held = iter(details.held_bits)
+    for operand in setup.nest.operands:
+        for index in setup.hierarchy.chains[operand.letter]:
+            memory, _ = setup.hierarchy.levels[index]
+            yield operand.letter, memory.name, next(held) / memory.size_bits
 
 
-def _link_costs(batch: Batch, column: int) -> Iterator[LinkCost]:
-    moves, cost = batch.moves, batch.costs
-    for row, link in enumerate(moves.links):
-        if cost.accesses[row, column] == 0:
+def _link_costs(setup: Setup, details: _Details) -> Iterator[LinkCost]:
+    rows = zip(setup.wiring.links, setup.instances, details.links, strict=True)
+    for link, instances, (accesses, energy_pj, elements, periods, bits) in rows:
+        if accesses == 0:
             continue
-        elements = moves.amount[row, column] * moves.periods[row, column]
         yield LinkCost(
             letter=link.letter,
             memory=link.memory.name,
             level=link.level,
             direction=link.direction,
             port=link.port.name if link.port else "",
-            accesses=int(cost.accesses[row, column]),
-            energy_pj=float(cost.link_pj[row, column]),
-            bits=round(float(elements * moves.bits[row, column]) * link.instances),
+            accesses=int(accesses),
+            energy_pj=energy_pj,
+            bits=round(elements * periods * bits * instances),
         )

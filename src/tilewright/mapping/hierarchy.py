@@ -32,6 +32,14 @@ class Hierarchy:
     links: tuple[tuple[str, str], ...]
     """Letters of the nest with the machine operands (I1, I2, O) that carry them."""
 
+    def __hash__(self) -> int:
+        return self._hash
+
+    @cached_property
+    def _hash(self) -> int:
+        """Worked out once: what depends on nothing but the memories is looked up by them."""
+        return hash((self.array, self.levels, self.links))
+
     @cached_property
     def chains(self) -> Mapping[str, tuple[int, ...]]:
         """Per letter, the indices of its levels, bottom-up."""

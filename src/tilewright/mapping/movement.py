@@ -6,6 +6,7 @@ of the memory; a period is the time for which the data of the level below stays 
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from math import prod
 
 import numpy as np
@@ -27,8 +28,6 @@ class Link:
     direction: Direction
     memory: Memory
     port: Port | None
-    instances: int
-    """Copies of the memory that are at work."""
 
     @property
     def is_below(self) -> bool:
@@ -39,6 +38,16 @@ class Link:
     def is_read(self) -> bool:
         """Whether the memory is read."""
         return self.direction in ("tl", "th")
+
+    @property
+    def arch(self) -> int:
+        """The arch level whose contents it moves: the lower of the two that it joins."""
+        return self.level if self.is_below else self.level + 1
+
+    @property
+    def comes_back(self) -> bool:
+        """Whether it brings partial sums back to be added to."""
+        return self.letter == "O" and self.direction in ("tl", "fh")
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,6 +66,8 @@ class Movement:
     """All links with their transfers; arrays are (links, N)."""
 
     links: tuple[Link, ...]
+    instances: tuple[int, ...]
+    """Per link, the copies of its memory that are at work."""
     exists: Bools
     """Whether anything moves by fractional unrolling; `whole_exists` by whole factors."""
     whole_exists: Bools
@@ -82,7 +93,7 @@ def movement(
 ) -> Movement:
     """Everything that has to move when the orders run with the given allocation."""
     parts: list[dict[str, Floats]] = []
-    links: list[Link] = []
+    links = links_of(nest.letters, hierarchy)
     held: dict[str, Held] = {}
     whole_held: dict[str, Held] = {}
     for operand in nest.operands:
@@ -95,12 +106,12 @@ def movement(
             else _contents(nest, operand, orders, stay, spatial.whole[letter])
         )
         held[letter], whole_held[letter] = fine.held, whole.held
-        own = _links(hierarchy, letter, unit_counts(spatial.fractional[letter]))
-        links += own
+        own = [link for link in links if link.letter == letter]
         parts.append(_transfers(own, stay, fine, whole))
     joined = {key: np.concatenate([part[key] for part in parts]) for key in parts[0]}
     return Movement(
-        links=tuple(links),
+        links=links,
+        instances=instances_of(links, spatial),
         exists=joined["exists"].astype(np.bool_),
         whole_exists=joined["whole_exists"].astype(np.bool_),
         amount=joined["amount"],
@@ -117,23 +128,28 @@ def movement(
     )
 
 
-def _links(hierarchy: Hierarchy, letter: str, counts: Sequence[int]) -> list[Link]:
-    """Every way the operand can take; nothing moves above its top memory."""
-    depth = len(hierarchy.chains[letter])
-    below: tuple[Direction, ...] = ("tl", "fl") if letter == "O" else ("tl",)
-    above: tuple[Direction, ...] = ("th", "fh") if letter == "O" else ("fh",)
-    return [
-        Link(
-            letter,
-            level,
-            direction,
-            hierarchy.memory(letter, level),
-            hierarchy.port(letter, level, direction),
-            counts[level + 1],
-        )
-        for level in range(depth)
-        for direction in (below + above if level < depth - 1 else below)
-    ]
+@lru_cache(maxsize=64)
+def links_of(letters: tuple[str, ...], hierarchy: Hierarchy) -> tuple[Link, ...]:
+    """Every way that data can take, operand by operand; nothing moves above a top memory."""
+    links: list[Link] = []
+    carriers = dict(hierarchy.links)
+    for letter in letters:
+        chain = hierarchy.chains[letter]
+        below: tuple[Direction, ...] = ("tl", "fl") if letter == "O" else ("tl",)
+        above: tuple[Direction, ...] = ("th", "fh") if letter == "O" else ("fh",)
+        for level, index in enumerate(chain):
+            memory, _ = hierarchy.levels[index]
+            links += [
+                Link(letter, level, direction, memory, memory.port(carriers[letter], direction))
+                for direction in (below + above if level < len(chain) - 1 else below)
+            ]
+    return tuple(links)
+
+
+def instances_of(links: Sequence[Link], spatial: Spatial) -> tuple[int, ...]:
+    """Per link, the copies of its memory that are at work."""
+    counts = {letter: unit_counts(levels) for letter, levels in spatial.fractional.items()}
+    return tuple(counts[link.letter][link.level + 1] for link in links)
 
 
 @dataclass(frozen=True, eq=False)
@@ -302,13 +318,13 @@ def _transfers(
     # By arch level: how long its contents stay, and the outermost loops that leave them alone.
     periods = np.concatenate([first, stay.cycles])
     tops = np.concatenate([np.ones((1, count)), stay.top_irrelevant])
-    arch = np.array([link.level if link.is_below else link.level + 1 for link in links])
+    arch = np.array([link.arch for link in links])
     boost = np.array([fine.boosts[k.level] if k.is_below else 1.0 for k in links])[:, None]
     whole_boost = np.array([whole.boosts[k.level] if k.is_below else 1.0 for k in links])[:, None]
     exists = np.ones((len(links), count))
     whole_exists = exists.copy()
     for row, link in enumerate(links):
-        if result and link.direction in ("tl", "fh"):
+        if link.comes_back:
             exists[row] = fine.partial[arch[row]]
             whole_exists[row] = whole.partial[arch[row]]
     period, whole_elements = periods[arch], whole.elements[arch]

@@ -78,7 +78,12 @@ class LoopNest:
         """Loop sizes by name."""
         return dict(self.dims)
 
-    @property
+    @cached_property
+    def letters(self) -> tuple[str, ...]:
+        """Letters of the operands."""
+        return tuple(operand.letter for operand in self.operands)
+
+    @cached_property
     def points(self) -> int:
         """Points of the nest: what ZigZag counts as multiplications."""
         return prod(size for _, size in self.dims)

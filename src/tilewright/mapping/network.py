@@ -9,7 +9,6 @@ from tilewright.errors import InfeasibleError, InputError, Problem
 from tilewright.machine.model import Core, Machine, VectorUnit
 from tilewright.mapping.attach import attach
 from tilewright.mapping.constraints import DEFAULT_LINKS, Constraint, constraint_for
-from tilewright.mapping.diagnose import why_not
 from tilewright.mapping.evaluate import Setup, cost_of, evaluate_loops
 from tilewright.mapping.hierarchy import Hierarchy, hierarchy_of, partial_sum_bits
 from tilewright.mapping.nest import (
@@ -159,6 +158,7 @@ class _Mapper:
     how: MapOptions
     cache: dict[object, Mapped | None] = field(default_factory=dict)
     ops: list[MappedOp] = field(default_factory=list)
+    hierarchies: dict[object, Hierarchy] = field(default_factory=dict)
     refused: dict[Problem, list[str]] = field(default_factory=dict)
     """Ops by the reason that they have no mapping."""
 
@@ -177,12 +177,14 @@ class _Mapper:
                 width = partial_sum_bits(self.machine, core, op.accumulator_bits)
                 nest = with_partial_sums(nest, width)
             tops = (self.how.tops or {}).get(op.name)
-            hierarchy = hierarchy_of(self.machine, core, _links(nest, constraint), tops)
+            hierarchy = self._hierarchy(core, _links(nest, constraint), tops)
             mapped = self._mapped(op, nest, hierarchy, constraint)
         except ValueError as error:
             self.refused.setdefault(Problem(message=str(error)), []).append(op.name)
             return
         if mapped is None:
+            from tilewright.mapping.diagnose import why_not
+
             self.refused.setdefault(why_not(nest, hierarchy, constraint), []).append(op.name)
             return
         self.ops.append(
@@ -197,13 +199,22 @@ class _Mapper:
             )
         )
 
+    def _hierarchy(
+        self, core: Core, links: Mapping[str, str], tops: Mapping[str, str] | None
+    ) -> Hierarchy:
+        """One and the same for all ops that see the memories in the same way."""
+        key = (core.name, tuple(links.items()), tuple((tops or {}).items()))
+        if key not in self.hierarchies:
+            self.hierarchies[key] = hierarchy_of(self.machine, core, links, tops)
+        return self.hierarchies[key]
+
     def _mapped(
         self, op: Op, nest: LoopNest, hierarchy: Hierarchy, constraint: Constraint | None
     ) -> Mapped | None:
         given = (self.how.given or {}).get(op.name)
         if given is not None:
             return costed(nest, hierarchy, given, self.how.options)
-        key = (nest, hierarchy.levels, _fixed(constraint))
+        key = (nest, hierarchy, _fixed(constraint))
         if key not in self.cache:
             self.cache[key] = self.how.search(nest, hierarchy, constraint, self.how.options)
         return self.cache[key]

@@ -7,6 +7,7 @@ from math import factorial, prod
 
 import numpy as np
 
+from tilewright.mapping import kernel
 from tilewright.mapping.batch import Ints, Orders
 
 Loop = tuple[str, int]
@@ -75,7 +76,7 @@ def all_orders(factors: Sequence[Loop]) -> Orders:
     """Every different order, in cool-lex order, so that of equals the first is always the same."""
     kinds = sorted(set(factors))
     numbers = tuple(sorted(kinds.index(f) for f in factors))
-    return orders_from_kinds(kinds, np.array(_arrangements(numbers), dtype=np.int64).T)
+    return orders_from_kinds(kinds, _arrangements(numbers, count_orders(factors)))
 
 
 def orders_from_kinds(kinds: Sequence[Loop], arrangement: Ints) -> Orders:
@@ -110,8 +111,15 @@ def matching(orders: Orders, order: Iterable[tuple[str, int | None]]) -> Orders:
     return Orders(orders.names, orders.loops[:, keep], orders.sizes[:, keep])
 
 
-@lru_cache(maxsize=64)
-def _arrangements(numbers: tuple[int, ...]) -> tuple[tuple[int, ...], ...]:
+@lru_cache(maxsize=8)
+def _arrangements(numbers: tuple[int, ...], count: int) -> Ints:
+    """All `count` different arrangements of a sorted multiset in cool-lex order, as columns."""
+    if kernel.is_used():
+        return kernel.arrangements(np.array(numbers[::-1], dtype=np.int64), count)
+    return np.array(cool_lex(numbers), dtype=np.int64).T
+
+
+def cool_lex(numbers: tuple[int, ...]) -> list[tuple[int, ...]]:
     """All different arrangements of a sorted multiset in cool-lex order (Williams, SODA 2009).
 
     Each follows from the one before by moving one element to the front, as in the paper's
@@ -130,4 +138,4 @@ def _arrangements(numbers: tuple[int, ...]) -> tuple[tuple[int, ...], ...]:
         i, j = (0, 1) if len(items) > 1 and value < items[1] else (i + 1, j + 1)
         j = i + 1
         result.append(tuple(items))
-    return tuple(result)
+    return result

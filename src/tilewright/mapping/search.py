@@ -100,21 +100,20 @@ def loma(
 
 def best_of(setup: Setup, orders: Orders, options: SearchOptions) -> Mapped | None:
     """The best of some orders, allocated greedily; None if none fits."""
-    best: Mapped | None = None
+    best: tuple[Batch, int] | None = None
+    least = (np.inf, np.inf)
     for part in chunks(orders):
         batch = evaluate(setup, part, even=options.even)
         column = best_column(batch, options.objective)
         if column is None:
             continue
         value = rank(options.objective, batch.cycles[column], batch.energy_pj[column])
-        if best is None or value < _rank(best, options):
-            best = Mapped(
-                setup=setup,
-                loops=loops_of(batch, column),
-                cost=cost_of(batch, column),
-                candidates=orders.count,
-            )
-    return best
+        if value < least:
+            best, least = (batch, column), value
+    if best is None:
+        return None
+    loops, cost = loops_of(*best), cost_of(*best)
+    return Mapped(setup=setup, loops=loops, cost=cost, candidates=orders.count)
 
 
 def _loma_orders(setup: Setup, constraint: Constraint | None, limit: int | None) -> Orders:

@@ -19,6 +19,6 @@ def search_named(name: SearchName) -> Search:
 
             return anneal
         case "complete":
-            from tilewright.mapping.complete import complete
+            from tilewright.mapping.complete.search import complete
 
             return complete

@@ -10,7 +10,6 @@ its last. Results agree with ZigZag's where it runs on CPython 3.8 to 3.13 (pick
 import pickle
 from collections.abc import Iterable
 from functools import cache
-from hashlib import sha512
 from typing import Final, Literal
 
 NameKind = Literal["loop", "array_dim"]
@@ -73,6 +72,8 @@ def _free_slot(slots: list[str | None], hashed: int) -> int:
 
 @cache
 def _hash(name: str, kind: NameKind) -> int:
+    from hashlib import sha512  # it loads OpenSSL, and our own model needs no hashes
+
     pickles = (pickle.dumps(name, protocol=4), _CLASS_PICKLES[kind])
     of_name, of_class = (int.from_bytes(sha512(text).digest(), "big") for text in pickles)
     return (of_name ^ of_class) % _HASH_MODULUS

@@ -5,8 +5,7 @@ from dataclasses import dataclass
 from math import gcd
 from typing import Annotated
 
-from pydantic import BaseModel, ConfigDict, Field
-
+from tilewright.document.file_model import FileModel, Length, Range
 from tilewright.network.graph import MAX_SIZE
 
 KINDS = {
@@ -31,21 +30,20 @@ _EQUATION = re.compile(rf"\s*({_ACCESS})\s*(\+?=)\s*({_ACCESS})\s*(?:([*+])\s*({
 _TERM = r"(?:(\d{1,12})\s*\*\s*)?([A-Za-z]\w{0,30})"
 _RELATION = re.compile(rf"\s*([A-Za-z]\w{{0,30}})\s*=\s*{_TERM}\s*\+\s*{_TERM}\s*")
 
-Size = Annotated[int, Field(ge=1, le=MAX_SIZE)]
-Bits = Annotated[int, Field(ge=0, le=1024)]
+Size = Annotated[int, Range(least=1, most=MAX_SIZE)]
+Pad = Annotated[int, Range(least=0)]
+Bits = Annotated[int, Range(least=0, most=1024)]
 
 
-class LayerFile(BaseModel):
+class LayerFile(FileModel):
     """A layer as it is written."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
 
     id: int
     name: str | None = None
     operator_type: str
-    equation: Annotated[str, Field(max_length=2000)]
-    dimension_relations: list[Annotated[str, Field(max_length=200)]] | None = None
-    loop_dims: Annotated[list[str], Field(max_length=64)]
+    equation: Annotated[str, Length(most=2000)]
+    dimension_relations: list[Annotated[str, Length(most=200)]] | None = None
+    loop_dims: Annotated[list[str], Length(most=64)]
     loop_sizes: list[Size]
     operand_precision: dict[str, Bits]
     operand_source: dict[str, int] | None = None
@@ -53,10 +51,7 @@ class LayerFile(BaseModel):
     operand_source_dimension_mapping: dict[str, dict[str, str]] | None = None
     pr_loop_dims: list[str] | None = None
     pr_loop_sizes: list[Size] | None = None
-    padding: (
-        list[Annotated[list[Size | Annotated[int, Field(ge=0)]], Field(min_length=2, max_length=2)]]
-        | None
-    ) = None
+    padding: list[Annotated[list[Pad], Length(2, 2)]] | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -84,9 +84,7 @@ def place_lowest(
     return Smallest(addresses=addresses, peak_bytes=peak, bound_bytes=bound, nodes=nodes)
 
 
-def _rules(
-    buffers: Sequence[Buffer], instance: Instance, seed: int
-) -> Iterator[tuple[Rule, int]]:
+def _rules(buffers: Sequence[Buffer], instance: Instance, seed: int) -> Iterator[tuple[Rule, int]]:
     """Orders without end, each with the nodes it may take; from the second round on shaken."""
     chance = random.Random(seed)
     nodes = _FIRST_NODES

@@ -123,7 +123,9 @@ def _urgency(buffers: Sequence[Buffer]) -> list[int]:
     """For each buffer 2 if it is alive at the peak, 1 if it meets that cycle's buffers, else 0."""
     _, cycle = max_live(buffers)
     at_peak = [any(start <= cycle < end for start, end in b.lives) for b in buffers]
-    first = min((b.start_cycle for b, there in zip(buffers, at_peak, strict=True) if there), default=0)
+    first = min(
+        (b.start_cycle for b, there in zip(buffers, at_peak, strict=True) if there), default=0
+    )
     last = max((b.end_cycle for b, there in zip(buffers, at_peak, strict=True) if there), default=0)
     return [
         2 if there else int(b.start_cycle < last and first < b.end_cycle)

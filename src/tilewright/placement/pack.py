@@ -7,7 +7,13 @@ from tilewright.errors import InputError
 from tilewright.placement.bounds import granularity, simple_bound
 from tilewright.placement.climb import hill_climb
 from tilewright.placement.exact import Range, place_lowest, place_within
-from tilewright.placement.heuristics import Candidate, portfolio
+from tilewright.placement.heuristics import (
+    MOST_PAIRS,
+    Candidate,
+    meeting_pairs,
+    peak_bytes,
+    portfolio,
+)
 from tilewright.placement.problem import (
     Buffer,
     Packing,
@@ -16,7 +22,9 @@ from tilewright.placement.problem import (
     without_groups,
 )
 from tilewright.placement.search import Status
-from tilewright.placement.sections import Instance, instance_of, time_parts
+from tilewright.placement.sections import instance_of, time_parts
+
+_EXACT = "exact search"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,11 +39,18 @@ class PackOptions:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _PartResult:
-    addresses: tuple[int, ...]
-    peak_bytes: int
+class _Needs:
+    """A peak below which nothing more is wanted, and one that no placement is below."""
+
+    goal_bytes: int
     bound_bytes: int
-    method: str
+    is_capacity: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _PartResult:
+    candidate: Candidate
+    bound_bytes: int
     nodes: int
 
 
@@ -51,46 +66,99 @@ def pack(problem: PlacementProblem, options: PackOptions | None = None) -> Packi
     clashes = clashes or tuple(fixed_clashes(merged))
     if clashes:
         raise InputError(*clashes)
-    addresses = [buffer.address or 0 for buffer in merged.buffers]
     solid = [j for j, buffer in enumerate(merged.buffers) if buffer.size_bytes]
-    parts = [
-        [solid[k] for k in part] for part in time_parts([merged.buffers[j] for j in solid])
-    ]
-    bounds = [simple_bound([merged.buffers[j] for j in part]) for part in parts]
+    parts = [[solid[k] for k in part] for part in time_parts([merged.buffers[j] for j in solid])]
     empty_ends = [b.address or 0 for b in merged.buffers if not b.size_bytes]
-    goal = max([*bounds, *empty_ends, merged.capacity_bytes or 0], default=0)
-    results = []
-    # Hardest part first: the peak that it cannot avoid is good enough for all the others.
-    for number in sorted(range(len(parts)), key=lambda p: (-bounds[p], p)):
-        part = parts[number]
-        result = _pack_part([merged.buffers[j] for j in part], goal, bounds[number], options)
-        goal = max(goal, result.peak_bytes)
-        options = replace(options, node_budget=options.node_budget - result.nodes)
-        results.append(result)
-        for j, address in zip(part, result.addresses, strict=True):
+    addresses = [buffer.address or 0 for buffer in merged.buffers]
+    results = _pack_parts(merged, parts, max(empty_ends, default=0), options)
+    for part, result in zip(parts, results, strict=True):
+        for j, address in zip(part, result.candidate.addresses, strict=True):
             addresses[j] = address
-    last = max(results, key=lambda r: r.peak_bytes, default=None)
+    highest = max((r.candidate for r in results), key=lambda c: c.peak_bytes, default=None)
     return Packing(
         problem=problem,
         addresses=tuple(addresses[j] for j in stands_for),
         bound_bytes=max([*(r.bound_bytes for r in results), *empty_ends], default=0),
-        method=last.method if last else "nothing to place",
+        method=highest.method if highest else "nothing to place",
         nodes=sum(r.nodes for r in results),
     )
 
 
-def _pack_part(
-    buffers: Sequence[Buffer], goal: int, bound: int, options: PackOptions
-) -> _PartResult:
-    best = portfolio(buffers, goal)
-    if best.peak_bytes <= goal or len(buffers) > options.largest_exact_part:
-        return _result(best, bound, 0)
+def _pack_parts(
+    problem: PlacementProblem, parts: Sequence[Sequence[int]], goal: int, options: PackOptions
+) -> list[_PartResult]:
+    """Hardest part first: the peak that it cannot avoid is good enough for all the others."""
+    bounds = [simple_bound([problem.buffers[j] for j in part]) for part in parts]
+    capacity = problem.capacity_bytes
+    goal = max([goal, *bounds] if capacity is None else [goal, capacity], default=0)
+    results: dict[int, _PartResult] = {}
+    for number in sorted(range(len(parts)), key=lambda p: (-bounds[p], p)):
+        needs = _Needs(
+            goal_bytes=max(goal, bounds[number]),
+            bound_bytes=bounds[number],
+            is_capacity=goal == capacity and bounds[number] <= goal,
+        )
+        result = _pack_part([problem.buffers[j] for j in parts[number]], needs, options)
+        results[number] = result
+        goal = max(goal, result.candidate.peak_bytes)
+        options = replace(options, node_budget=options.node_budget - result.nodes)
+    return [results[number] for number in range(len(parts))]
+
+
+def _pack_part(buffers: Sequence[Buffer], needs: _Needs, options: PackOptions) -> _PartResult:
+    best = portfolio(buffers, needs.goal_bytes)
+    if best.peak_bytes <= needs.goal_bytes:
+        return _PartResult(candidate=best, bound_bytes=needs.bound_bytes, nodes=0)
+    bound, nodes = needs.bound_bytes, 0
+    if len(buffers) <= options.largest_exact_part:
+        best, bound, nodes = _improved(buffers, needs, options, best)
+    if nodes == 0 or best.method != _EXACT:
+        best = _climbed(buffers, needs, options, best)
+    return _PartResult(candidate=best, bound_bytes=bound, nodes=nodes)
+
+
+def _improved(
+    buffers: Sequence[Buffer], needs: _Needs, options: PackOptions, best: Candidate
+) -> tuple[Candidate, int, int]:
+    """A lower placement if the exact search finds one, the bound it proves, and its nodes."""
     instance = instance_of(buffers)
-    outcome = place_within(buffers, instance, goal, options.node_budget, options.seed)
-    if outcome.status is Status.FOUND:
-        peak = max(a + b.size_bytes for a, b in zip(outcome.addresses, buffers, strict=True))
-        found = Candidate(method="exact search", addresses=outcome.addresses, peak_bytes=peak)
-        return _result(found, bound, outcome.nodes)
-    if outcome.status is Status.EXHAUSTED:
-        bound = max(bound, goal + 1)
-    return _lowered(buffers, instance, best, bound, (options, outcome.nodes))
+    bound, nodes = needs.bound_bytes, 0
+    floor = needs.goal_bytes
+    if needs.is_capacity:
+        # The rest of the budget says how much more memory would do.
+        budget = options.node_budget * 3 // 4
+        outcome = place_within(buffers, instance, floor, budget, options.seed)
+        nodes = outcome.nodes
+        if outcome.status is Status.FOUND:
+            return _exact(buffers, outcome.addresses), bound, nodes
+        if outcome.status is Status.EXHAUSTED:
+            bound = floor + 1
+        floor += 1
+    step = granularity(buffers)
+    known = Range(peak_bytes=best.peak_bytes, bound_bytes=floor, step_bytes=step)
+    smallest = place_lowest(buffers, instance, known, options.node_budget - nodes, options.seed)
+    nodes += smallest.nodes
+    tried_from = -(-floor // step) * step
+    if smallest.bound_bytes > tried_from or bound >= floor:
+        bound = max(bound, smallest.bound_bytes)
+    if smallest.addresses:
+        best = _exact(buffers, smallest.addresses)
+    return best, bound, nodes
+
+
+def _exact(buffers: Sequence[Buffer], addresses: tuple[int, ...]) -> Candidate:
+    return Candidate(method=_EXACT, addresses=addresses, peak_bytes=peak_bytes(buffers, addresses))
+
+
+def _climbed(
+    buffers: Sequence[Buffer], needs: _Needs, options: PackOptions, best: Candidate
+) -> Candidate:
+    if not options.climb_evaluations or meeting_pairs(buffers, MOST_PAIRS) is None:
+        return best
+    climbed = hill_climb(
+        buffers,
+        needs.goal_bytes,
+        evaluations=options.climb_evaluations,
+        seed=options.seed,
+    )
+    return min(best, climbed, key=lambda candidate: candidate.peak_bytes)

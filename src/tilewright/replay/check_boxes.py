@@ -25,9 +25,9 @@ def shape_of(box: Box) -> Shape:
 
 
 def overlaps(one: Box, other: Box) -> bool:
-    """Whether two boxes with as many axes share an element."""
+    """Whether two boxes, neither of them empty, share an element."""
     for (begin, end), (other_begin, other_end) in zip(one, other, strict=True):
-        if begin >= other_end or other_begin >= end or begin >= end or other_begin >= other_end:
+        if begin >= other_end or other_begin >= end:
             return False
     return True
 
@@ -82,7 +82,7 @@ def shifted(box: Box, shift: Sequence[int]) -> Box:
 
 
 def overlapping_pairs(boxes: Sequence[Box]) -> Iterator[tuple[int, int]]:
-    """Indices i < j of all boxes that share elements."""
+    """Indices i < j of all boxes, none of them empty, that share elements."""
     if len(boxes) < 2 or not boxes[0]:
         yield from ((i, j) for j in range(len(boxes)) for i in range(j))
         return

@@ -130,7 +130,9 @@ def _later_makers(timetable: Timetable) -> dict[int, list[tuple[int, str, Box]]]
             continue
         start = timetable.slots[number].start_cycle
         for tensor, box in dict.fromkeys(
-            (program.buffers[access.buffer].tensor, access.box) for access in task.writes
+            (program.buffers[access.buffer].tensor, access.box)
+            for access in task.writes
+            if volume(access.box)
         ):
             makers[task.op, tensor].append((start, number, box))
     later: dict[int, list[tuple[int, str, Box]]] = defaultdict(list)
@@ -191,11 +193,15 @@ def _put(walk: Walk, root: int, pieces: Sequence[Piece], places: Sequence[Box]) 
     kept = walk.pieces[root]
     for box in places:
         kept = [
-            piece if part == piece.box else piece._replace(box=part)
+            part
             for piece in kept
-            for part in minus(piece.box, box)
+            for part in (_without(piece, box) if overlaps(piece.box, box) else (piece,))
         ]
     walk.pieces[root] = [*kept, *pieces]
+
+
+def _without(piece: Piece, hole: Box) -> list[Piece]:
+    return [piece._replace(box=part) for part in minus(piece.box, hole)]
 
 
 def _copy(walk: Walk, number: int) -> Iterator[Problem]:

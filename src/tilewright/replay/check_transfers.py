@@ -16,7 +16,7 @@ ENDS: Final[dict[TaskKind, tuple[tuple[SpaceKind, ...], tuple[SpaceKind, ...]]]]
 }
 """Kinds of space that each kind of task reads and writes."""
 
-CORE: Final = re.compile(r"\[(\d+)\]")
+CORE: Final = re.compile(r"core\[(\d+)\]")
 
 
 def transfer_problems(program: Program) -> Iterator[Problem]:
@@ -58,7 +58,7 @@ def _wrong_spaces(
 
 
 def _foreign_reads(program: Program, task: Task) -> Iterator[Problem]:
-    found = CORE.search(task.engine)
+    found = CORE.match(task.engine)
     core = int(found[1]) if found else None
     for access in task.reads:
         buffer = program.buffers[access.buffer]

@@ -62,9 +62,7 @@ class Layout:
         boxes = self.in_root(access)
         index = 0
         if boxes is not None:
-            starts = (
-                (at, low) for (at, _), (low, _) in zip(boxes, self._box(root), strict=True)
-            )
+            starts = ((at, low) for (at, _), (low, _) in zip(boxes, self._box(root), strict=True))
             for (at, low), size in zip(starts, place.shape, strict=True):
                 index = index * size + at - low
         granule = place.begin + index * place.per_element
@@ -136,7 +134,9 @@ def layout_problems(timetable: Timetable, network: Network) -> Iterator[Problem]
     for task in program.tasks:
         for access in (*task.reads, *task.writes):
             if not 0 <= access.buffer < len(program.buffers):
-                yield Problem(message=f"task {task.name} uses buffer {access.buffer}: there is none")
+                yield Problem(
+                    message=f"task {task.name} uses buffer {access.buffer}: there is none"
+                )
                 continue
             buffer = program.buffers[access.buffer]
             if not _contains(buffer.box, access.box):

@@ -1,17 +1,15 @@
-"""Tables for the terminal, alike everywhere; plain text when piped."""
+"""Tables for people, alike everywhere: plain text when piped, with emphasis on a terminal."""
 
+import os
+import re
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
-from rich.box import SIMPLE_HEAD
-from rich.console import Console, Group, RenderableType
-from rich.measure import Measurement
-from rich.table import Table
-from rich.text import Text
-
-_PIPED_WIDTH = 220
+PIPED_WIDTH = 220
 _LONGEST_NAME = 44
+_ONE_CELL_EACH = re.compile(r"[ -~\xa1-\xac\xae-\xff…─]*")
+"""Texts of which every character is as wide as every other."""
 
 
 @dataclass
@@ -30,7 +28,15 @@ class Grid:
         self.rows.append(list(cells))
 
 
-View = Sequence[RenderableType | Grid]
+@dataclass
+class Heading:
+    """A title and a few lines of `what: value`."""
+
+    title: str
+    facts: Sequence[tuple[str, str]]
+
+
+View = Sequence[Heading | Grid]
 """Parts to show one below the other."""
 
 
@@ -44,52 +50,53 @@ def shortened(name: str) -> str:
     return name if len(name) <= _LONGEST_NAME else f"…{name[-_LONGEST_NAME + 1 :]}"
 
 
-def heading(title: str, facts: Sequence[tuple[str, str]]) -> RenderableType:
+def heading(title: str, facts: Sequence[tuple[str, str]]) -> Heading:
     """A title and a few lines of `what: value`."""
-    grid = Table.grid(padding=(0, 2))
-    for name, value in facts:
-        grid.add_row(Text(name, style="dim"), Text(value))
-    return Group(Text(title, style="bold"), grid)
+    return Heading(title, facts)
 
 
 def show(view: View) -> None:
     """Write a view to standard output."""
-    terminal = sys.stdout.isatty()
-    console = Console(
-        file=sys.stdout, width=None if terminal else _PIPED_WIDTH, highlight=False, soft_wrap=False
-    )
-    with console.capture() as capture:
-        for part in view:
-            console.print(_table(part, console) if isinstance(part, Grid) else part)
-    lines = (line.rstrip() if not terminal else line for line in capture.get().splitlines())
-    sys.stdout.write("\n".join(lines) + "\n")
+    text = None if _needs_rich() else plain_text(view)
+    if text is None:
+        from tilewright.report.terminal import rich_text
+
+        text = rich_text(view)
+    sys.stdout.write(text)
 
 
-def _table(grid: Grid, console: Console) -> Table:
-    """The table with as many of its optional columns as the console is wide enough for."""
-    kept = list(range(len(grid.columns)))
-    made = _made(grid, kept)
-    unlimited = console.options.update(width=10_000)
-    for place in reversed(range(len(grid.columns))):
-        if Measurement.get(console, unlimited, made).maximum <= console.width:
-            break
-        if grid.columns[place].startswith("?"):
-            kept.remove(place)
-            made = _made(grid, kept)
-    return made
+def plain_text(view: View) -> str | None:
+    """A view as rich lays it out where nothing must be wrapped or left out; None elsewhere.
+
+    Most output is piped and fits; it need not wait for rich, which takes 40 ms to import.
+    """
+    lines = [line for part in view for line in _lines(part)]
+    if any(len(line) > PIPED_WIDTH or not _ONE_CELL_EACH.fullmatch(line) for line in lines):
+        return None
+    return "\n".join(line.rstrip() for line in lines) + "\n"
 
 
-def _made(grid: Grid, kept: Sequence[int]) -> Table:
-    result = Table(box=SIMPLE_HEAD, pad_edge=False, header_style="bold")
-    for place in kept:
-        name = grid.columns[place].removeprefix("?")
-        right = name.startswith(">")
-        result.add_column(
-            name.removeprefix(">"),
-            justify="right" if right else "left",
-            no_wrap=right,
-            overflow="fold",
-        )
-    for row in grid.rows:
-        result.add_row(*(Text(row[place]) for place in kept))
-    return result
+def _needs_rich() -> bool:
+    """Whether rich would write escape codes, or lines of other characters than ours."""
+    forced = ("FORCE_COLOR", "TTY_COMPATIBLE", "TTY_INTERACTIVE")
+    has_lines = (sys.stdout.encoding or "").lower().startswith("utf")
+    return sys.stdout.isatty() or not has_lines or any(name in os.environ for name in forced)
+
+
+def _lines(part: Heading | Grid) -> Iterator[str]:
+    if isinstance(part, Heading):
+        yield part.title
+        width = max((len(name) for name, _ in part.facts), default=0)
+        yield from (f"{name.ljust(width)}  {value}" for name, value in part.facts)
+        return
+    columns = [column.removeprefix("?") for column in part.columns]
+    adjusts = [str.rjust if column.startswith(">") else str.ljust for column in columns]
+    names = [column.removeprefix(">") for column in columns]
+    sizes = [max(map(len, column)) for column in zip(names, *part.rows, strict=True)]
+    yield ""
+    for place, row in enumerate([names, *part.rows]):
+        cells = zip(row, sizes, adjusts, strict=True)
+        yield " " + "   ".join(adjust(cell, size) for cell, size, adjust in cells) + " "
+        if place == 0:
+            yield " " + "─" * max(1, sum(sizes) + 3 * (len(sizes) - 1)) + " "
+    yield ""

@@ -169,13 +169,19 @@ def _conflict(one: PlaceUse, other: PlaceUse) -> bool:
         return False
     if one.box is None or other.box is None:
         return True
-    return all(a < d and c < b for (a, b), (c, d) in zip(one.box, other.box, strict=True))
+    for (begin, end), (other_begin, other_end) in zip(one.box, other.box, strict=True):
+        if begin >= other_end or other_begin >= end:
+            return False
+    return True
 
 
 def _covers(outer: Box | None, inner: Box | None) -> bool:
     if outer is None or inner is None:
         return outer is None
-    return all(a <= c and d <= b for (a, b), (c, d) in zip(outer, inner, strict=True))
+    for (begin, end), (inner_begin, inner_end) in zip(outer, inner, strict=True):
+        if inner_begin < begin or end < inner_end:
+            return False
+    return True
 
 
 def _place_uses(timetable: Timetable, order: Sequence[int]) -> dict[str, list[PlaceUse]]:

@@ -13,7 +13,7 @@ from tilewright.program.model import (
     Timetable,
     View,
 )
-from tilewright.schedule.contents import box_bytes, elements
+from tilewright.schedule.contents import Held, box_bytes, elements
 from tilewright.schedule.external import external_addresses
 from tilewright.schedule.state import Added, State
 
@@ -144,14 +144,15 @@ def _added_task(state: State, task: int, copies: _Copies, number: dict[int, int]
     if added.copy:
         inside = copies.of(held.buffer, _label(added.copy), root.space)
     route = _route(state, added)
-    if added.saved >= 0:
+    repeated = None if added.saved >= 0 else program.tasks[added.origin]
+    if repeated is None:
         spill = state.tables.spill[state.tables.scratchpad[added.root]]
         assert spill is not None
         outside: tuple[Access, ...]
         saved = copies.of(held.buffer, f"saved{added.saved}", spill.space)
         outside = (Access(saved, held.box),)
     else:
-        outside = program.tasks[added.origin].reads
+        outside = _repeated_reads(repeated, held)
     here = (Access(inside, held.box),)
     after: tuple[int, ...]
     if added.out:
@@ -170,10 +171,20 @@ def _added_task(state: State, task: int, copies: _Copies, number: dict[int, int]
         reads=here if added.out else outside,
         writes=outside if added.out else here,
         after=after,
+        op=repeated.op if repeated else "",
+        fused=repeated.fused if repeated else (),
+        tile=repeated.tile if repeated else (),
         setup_cycles=state.setup[task],
         ports=tuple(names[port] for port in state.ports[task]),
         charges=_charges(state, added, route),
     )
+
+
+def _repeated_reads(task: Task, held: Held) -> tuple[Access, ...]:
+    """What a transfer reads for one of its targets: all of it, or what it pairs with that one."""
+    if len(task.reads) != len(task.writes):
+        return task.reads
+    return (task.reads[task.writes.index(Access(held.buffer, held.box))],)
 
 
 def _route(state: State, added: Added) -> Route | None:

@@ -6,6 +6,7 @@ import pytest
 from ruamel.yaml import YAML
 from tests.machine_builder import Data, hints, machine_of, messages, reading, sound_machine
 
+from tilewright.document.file_model import read_model
 from tilewright.machine.files import OldMemoryFile
 from tilewright.machine.model import Direction, Port
 from tilewright.machine.ports import declared_ports, flow_entry, suggested_entry
@@ -380,19 +381,20 @@ def test_two_ports_of_one_name_are_refused() -> None:
 
 
 def counted(read: int, write: int, both: int, ports: list[dict[str, str]]) -> OldMemoryFile:
-    return OldMemoryFile.model_validate(
-        {
-            "size": 64,
-            "r_bw": 8,
-            "w_bw": 8,
-            "r_port": read,
-            "w_port": write,
-            "rw_port": both,
-            "operands": ["I1", "I2", "O"],
-            "ports": ports,
-            "served_dimensions": [],
-        }
-    )
+    data = {
+        "size": 64,
+        "r_bw": 8,
+        "w_bw": 8,
+        "r_port": read,
+        "w_port": write,
+        "rw_port": both,
+        "operands": ["I1", "I2", "O"],
+        "ports": ports,
+        "served_dimensions": [],
+    }
+    file, _ = read_model(OldMemoryFile, data)
+    assert file is not None
+    return file
 
 
 def test_ports_are_named_by_kind_and_number() -> None:

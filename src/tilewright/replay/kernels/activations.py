@@ -29,8 +29,7 @@ def erf(x: Array) -> Array:
     z = np.abs(x.astype(np.float64))
     t = 1 / (1 + 0.3275911 * z)
     series = t * (
-        0.254829592
-        + t * (-0.284496736 + t * (1.421413741 + t * (-1.453152027 + t * 1.061405429)))
+        0.254829592 + t * (-0.284496736 + t * (1.421413741 + t * (-1.453152027 + t * 1.061405429)))
     )
     return np.asarray(np.copysign(1 - series * np.exp(-z * z), x))
 

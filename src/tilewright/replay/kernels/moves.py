@@ -147,7 +147,8 @@ def _gathered_in_batches(tile: Tile, data: Array, places: Array) -> Array:
     taken = [np.take(r, p, axis=axis - batch) for r, p in zip(flat_rows, flat_places, strict=True)]
     whole = np.stack(taken).reshape(*rows.shape[:batch], *taken[0].shape)
     rest = tuple(
-        slice(None) if batch <= i < axis or i < batch or whole.shape[i] == end - begin
+        slice(None)
+        if batch <= i < axis or i < batch or whole.shape[i] == end - begin
         else slice(begin, end)
         for i, (begin, end) in enumerate(box)
     )

@@ -209,7 +209,5 @@ def _merged(tile: Tile, products: Array, wanted: Wanted) -> Array:
     dims = [dim for dim, _ in tile.op.dims]
     order = [dims.index(dim) for axis in index for dim, _ in axis.terms]
     rest = [i for i in range(len(dims)) if i not in order]
-    full = np.broadcast_to(
-        products, [n if i in order else 1 for i, n in enumerate(tile.lengths)]
-    )
+    full = np.broadcast_to(products, [n if i in order else 1 for i, n in enumerate(tile.lengths)])
     return full.transpose(*order, *rest).reshape(wanted.shape)

@@ -11,4 +11,6 @@ def zero_point(part: Part) -> Array:
     raise KernelError("later")
 
 
-requantised_sums = pooled = unary = binary = prelu = requantised = dequantised_part = softmax = reduced = rescaled = zero_point
+requantised_sums = pooled = unary = binary = prelu = requantised = dequantised_part = softmax = (
+    reduced
+) = rescaled = zero_point

@@ -1,7 +1,8 @@
-"""All tiles of a nest's temporal loops: every loop at every divisor of its size.
+"""The space: all tiles of a nest's temporal loops, every loop at every divisor of its size.
 
-A tile is what lies inside a cut of a loop order. Tiles are partly ordered: one lies inside another
-if each of its extents divides the other's; the cuts of one order always lie inside one another.
+A tile is the set of loops inside a level's end. One tile encloses another if each of its extents is
+a multiple of the other's; the level ends of one loop order enclose one another. All orders of the
+loops between two tiles cost nearly the same, so the search goes over tiles instead of orders.
 """
 
 from collections import Counter
@@ -18,9 +19,10 @@ from tilewright.mapping.orders import Loop, prime_factors
 
 @dataclass(frozen=True, eq=False)
 class Lattice:
-    """Tiles by number: 0 is a single iteration, the last one the whole nest.
+    """The divisor lattice of the loop sizes.
 
-    An axis is one prime of one loop; `counts` says how often the loop has that prime.
+    Tiles are numbered: 0 is a single iteration, the last one the whole nest. An axis is one prime
+    of one loop; `counts` says how often the loop has that prime.
     """
 
     names: tuple[str, ...]
@@ -68,12 +70,12 @@ class Lattice:
         words.append((code, guards))
         return tuple(words)
 
-    def around(self, inner: Ints) -> Bools:
-        """Whether a tile (column) lies around each of the tiles `inner` (row), or is that tile."""
-        return self.around_each(inner, np.arange(self.size))
+    def enclosing(self, inner: Ints) -> Bools:
+        """Whether a tile (column) encloses each of the tiles `inner` (row), or is that tile."""
+        return self.encloses(inner, np.arange(self.size))
 
-    def around_each(self, inner: Ints, outer: Ints) -> Bools:
-        """Whether each of the tiles `outer` (column) lies around each of `inner` (row)."""
+    def encloses(self, inner: Ints, outer: Ints) -> Bools:
+        """Whether each of the tiles `outer` (column) encloses each of `inner` (row), or is it."""
         result = np.ones((inner.size, outer.size), dtype=np.bool_)
         for code, guards in self.codes:
             # No borrow crosses a guard bit as long as each exponent is at least the inner one.
@@ -81,8 +83,8 @@ class Lattice:
             result &= difference & guards == guards
         return result
 
-    def spread_inwards(self, values: Floats) -> None:
-        """Replace the value of each tile by the least of all tiles around it, (tiles, columns)."""
+    def minimise_over_enclosing(self, values: Floats) -> None:
+        """Replace each tile's value by the least of all enclosing tiles', (tiles, columns)."""
         inner = values.size
         outer = 1
         for count in self.counts:

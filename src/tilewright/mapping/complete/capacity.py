@@ -1,4 +1,4 @@
-"""What a mapping takes of every memory, and whether it fits.
+"""Capacity: the bits a mapping needs of every memory, and whether it fits.
 
 Levels may end anywhere. As the cost model merges loops that an operand does not depend on into the
 level below, so does this: a result is wide in a memory only if something is added to it after the
@@ -12,48 +12,50 @@ from dataclasses import dataclass
 import numpy as np
 
 from tilewright.mapping.batch import Bools, Floats, Ints, Orders, tensor_elements
+from tilewright.mapping.complete.tiles import Lattice
 from tilewright.mapping.evaluate import Setup
 from tilewright.mapping.nest import NestOperand
-from tilewright.mapping.tiles import Lattice
 
 TOLERANCE = 1e-9
 """Relative: a product of fractional factors may be off in its last bits."""
 
 
 @dataclass(frozen=True, eq=False)
-class Shelf:
-    """Bits of one operand in the memory of a level, by the tile inside the level's end."""
+class Need:
+    """Bits one operand needs of the memory of a level, by the tile inside the level's end."""
 
     memory: int
     wide: Floats
-    """As long as something will be added; for inputs the same as `narrow`."""
+    """With partial sums, as long as something will be added; for inputs the same as `narrow`."""
     narrow: Floats
+    """With final results."""
 
 
 @dataclass(frozen=True, eq=False)
-class Room:
-    """Shelves per operand and level, sizes of the memories, and which tiles finish no result."""
+class Capacity:
+    """Needs per operand and level, and the sizes of the memories in bits."""
 
-    shelves: tuple[tuple[Shelf, ...], ...]
+    needs: tuple[tuple[Need, ...], ...]
     sizes: Floats
     unfinished: Bools
+    """Tiles after which something is still added to the result."""
 
 
-def room_of(setup: Setup, lattice: Lattice) -> Room:
-    """Tabulate what every level takes for every tile."""
+def capacity_of(setup: Setup, lattice: Lattice) -> Capacity:
+    """Tabulate what every level needs for every tile."""
     extents = {name: lattice.extents[i][None] for i, name in enumerate(lattice.names)}
-    shelves = []
+    needs = []
     for operand in setup.nest.operands:
         levels = []
         for level, memory in enumerate(setup.hierarchy.chains[operand.letter]):
             wide, narrow = _bits(setup, operand, level, extents)
-            levels.append(Shelf(memory, np.ascontiguousarray(wide[0]), narrow[0]))
-        shelves.append(tuple(levels))
+            levels.append(Need(memory, np.ascontiguousarray(wide[0]), narrow[0]))
+        needs.append(tuple(levels))
     summed = setup.nest.irrelevant(setup.nest.operands[0])
     open_loops = [i for i, name in enumerate(lattice.names) if name in summed]
     below = lattice.extents[open_loops] < lattice.extents[open_loops, -1:]
     unfinished: Bools = np.any(below, axis=0)
-    return Room(tuple(shelves), memory_sizes(setup), unfinished)
+    return Capacity(tuple(needs), memory_sizes(setup), unfinished)
 
 
 def memory_sizes(setup: Setup) -> Floats:
@@ -67,24 +69,24 @@ def fits(setup: Setup, orders: Orders, ends: Mapping[str, Ints]) -> Bools:
     used = np.zeros((sizes.size, orders.count))
     columns = orders.columns
     for operand in setup.nest.operands:
-        still = orders.is_one_of(setup.nest.irrelevant(operand))
-        last = _last_place(still)
+        stationary = orders.is_one_of(setup.nest.irrelevant(operand))
+        last = _last_place(stationary)
         begin = np.zeros(orders.count, dtype=np.int64)
         for level, memory in enumerate(setup.hierarchy.chains[operand.letter]):
             end = ends[operand.letter][level]
             extents = {name: values[end, columns][None] for name, values in orders.extents.items()}
             wide, narrow = _bits(setup, operand, level, extents)
             used[memory] += np.where(last >= begin, wide[0], narrow[0])
-            begin = _merged(still, end)
+            begin = _merged(stationary, end)
     result: Bools = np.all(used <= sizes[:, None], axis=0)
     return result
 
 
-def _merged(still: Bools, ends: Ints) -> Ints:
+def _merged(stationary: Bools, ends: Ints) -> Ints:
     """Ends moved outwards over all loops that the operand does not depend on."""
     merged = ends.copy()
-    for place in range(still.shape[0]):
-        merged += (merged == place) & still[place]
+    for place in range(stationary.shape[0]):
+        merged += (merged == place) & stationary[place]
     return merged
 
 
@@ -97,7 +99,7 @@ def _last_place(marks: Bools) -> Ints:
 def _bits(
     setup: Setup, operand: NestOperand, level: int, extents: Mapping[str, Floats]
 ) -> tuple[Floats, Floats]:
-    """Bits that a level takes, wide and narrow, (1, N)."""
+    """Bits that a level needs, wide and narrow, (1, N)."""
     nest, levels = setup.nest, setup.spatial.fractional[operand.letter]
     shape = next(iter(extents.values())).shape
     whole = dict(setup.spatial.temporal)

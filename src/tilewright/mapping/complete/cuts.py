@@ -1,8 +1,8 @@
-"""What a level's end costs if it lies at a given tile, for every tile at once.
+"""Cost tables: what a cut, the end of a level, costs at every tile where it may lie.
 
 Energy, transfers and sizes of an operand at a level depend only on the tile inside the level's
-end, so they are tabulated once. The figures come from the cost model itself, which is shown one
-artificial order per tile: the tile inside, the rest outside.
+end, so they are tabulated once and the search only looks them up. The figures come from the cost
+model itself, which is shown one artificial order per tile: the tile inside, the rest outside.
 """
 
 from collections.abc import Sequence
@@ -14,29 +14,30 @@ import numpy as np
 from tilewright.machine.model import Direction
 from tilewright.mapping.allocate import Allocation
 from tilewright.mapping.batch import Bools, Floats, Orders
+from tilewright.mapping.complete.tiles import Lattice, lattice_of
 from tilewright.mapping.cost import Costs, PortGroup, costs, port_groups
 from tilewright.mapping.evaluate import Setup
 from tilewright.mapping.movement import Movement, movement
 from tilewright.mapping.nest import NestOperand
-from tilewright.mapping.tiles import Lattice, lattice_of
 
 
 @dataclass(frozen=True, eq=False)
-class Crossing:
-    """One link over a level's end, for every tile at which the end may lie; arrays are (tiles,)."""
+class Transfer:
+    """One link over a cut, for every tile at which the cut may lie; arrays are (tiles,)."""
 
     level: int
     direction: Direction
     group: int
     """Number of its physical port; -1 if it has none."""
     place: int
-    """Its place among the links of that port."""
-    real: Floats
+    """Its index among the links of that port."""
+    cycles: Floats
     """Cycles of one transfer."""
     period: Floats
-    periods: Floats
-    """Transfers; 0 where nothing has to move."""
-    steady: Floats
+    """Iterations between two transfers."""
+    count: Floats
+    """Number of transfers; 0 where nothing has to move."""
+    steady_bits: Floats
     """Bits a cycle that it takes of its port while the array works."""
 
 
@@ -51,12 +52,12 @@ class Cut:
     arch: int
     possible: Bools
     """Tiles at which it may lie as far as ports and the operand itself are concerned."""
-    still: Bools
+    stationary: Bools
     """Tiles made only of loops that the operand does not depend on."""
-    crowded: Bools
+    single_buffered: Bools
     """Tiles that leave no room for a second copy in the memory below the cut."""
     energy_pj: Floats
-    crossings: tuple[Crossing, ...]
+    transfers: tuple[Transfer, ...]
     first_bits: Floats
     """Bits in one instance of the lowest memory if this is the end of its level, else 0."""
 
@@ -70,47 +71,47 @@ class CutTables:
     groups: tuple[PortGroup, ...]
     cuts: tuple[tuple[Cut, ...], ...]
     """Per operand in the order of the nest."""
-    at_array: tuple[Crossing, ...]
+    at_array: tuple[Transfer, ...]
     """Links between the array and the result's lowest memory, which no cut changes; one tile."""
     fixed_pj: float
     """Energy of the multiplications and of those links."""
 
     @cached_property
-    def total(self) -> float:
+    def iterations(self) -> float:
         """All temporal iterations."""
         return float(self.lattice.iterations[-1])
 
     @cached_property
     def compute_cycles(self) -> float:
         """Cycles of the array at work."""
-        return self.total * self.setup.op_cycles
+        return self.iterations * self.setup.op_cycles
 
 
 def cut_tables(setup: Setup) -> CutTables | None:
     """Tabulate one unrolling; None if some data that always has to move has no port."""
     lattice = lattice_of(setup.spatial.temporal, setup.nest.dims[0][0])
     cuts = []
-    at_array: tuple[Crossing, ...] = ()
+    at_array: tuple[Transfer, ...] = ()
     fixed_pj = setup.mac_pj
     groups: tuple[PortGroup, ...] = ()
     for operand in setup.nest.operands:
-        probe = _Probe.of(setup, lattice, operand)
-        groups = probe.groups
+        model = _OperandModel.of(setup, lattice, operand)
+        groups = model.groups
         if operand.letter == "O":
-            rows = probe.rows(0)
-            if not probe.movable(rows)[0]:
+            rows = model.rows(0)
+            if not model.has_ports(rows)[0]:
                 return None
-            at_array = tuple(probe.crossing(row, slice(0, 1)) for row in rows)
-            fixed_pj += float(probe.cost.link_pj[rows, 0].sum())
+            at_array = tuple(model.transfer(row, slice(0, 1)) for row in rows)
+            fixed_pj += float(model.cost.link_pj[rows, 0].sum())
         first = 1 if operand.letter == "O" else 0
         depth = len(setup.hierarchy.chains[operand.letter])
-        cuts.append(tuple(probe.cut(arch) for arch in range(first, depth)))
+        cuts.append(tuple(model.cut(arch) for arch in range(first, depth)))
     return CutTables(setup, lattice, groups, tuple(cuts), at_array, fixed_pj)
 
 
 @dataclass(frozen=True, eq=False)
-class _Probe:
-    """The cost model's answer for one operand when all its cuts lie at the same tile."""
+class _OperandModel:
+    """What the cost model says of one operand when all its cuts lie at the same tile."""
 
     setup: Setup
     lattice: Lattice
@@ -120,7 +121,7 @@ class _Probe:
     groups: tuple[PortGroup, ...]
 
     @staticmethod
-    def of(setup: Setup, lattice: Lattice, operand: NestOperand) -> "_Probe":
+    def of(setup: Setup, lattice: Lattice, operand: NestOperand) -> "_OperandModel":
         orders = _one_order_per_tile(setup, lattice, operand)
         half = orders.length // 2
         ends = {}
@@ -132,7 +133,7 @@ class _Probe:
         moves = movement(nest, hierarchy, spatial, orders, Allocation(ends, fits))
         cost = costs(nest, hierarchy, moves, drain_cycles=0, op_cycles=setup.op_cycles)
         groups = tuple(port_groups(moves.links, hierarchy))
-        return _Probe(setup, lattice, operand, moves, cost, groups)
+        return _OperandModel(setup, lattice, operand, moves, cost, groups)
 
     def rows(self, arch: int) -> list[int]:
         """Links of the operand over the end of the level below `arch`."""
@@ -143,7 +144,7 @@ class _Probe:
             and (link.level if link.is_below else link.level + 1) == arch
         ]
 
-    def movable(self, rows: Sequence[int]) -> Bools:
+    def has_ports(self, rows: Sequence[int]) -> Bools:
         """Tiles for which all that has to move over the links has a port."""
         moves = self.moves
         result = np.ones(self.lattice.size, dtype=np.bool_)
@@ -159,44 +160,44 @@ class _Probe:
         return Cut(
             letter=letter,
             arch=arch,
-            possible=self.movable(rows) & (self.still if arch == 0 else True),
-            still=self.still,
-            crowded=self._crowded(arch),
+            possible=self.has_ports(rows) & (self.stationary if arch == 0 else True),
+            stationary=self.stationary,
+            single_buffered=self._single_buffered(arch),
             energy_pj=self.cost.link_pj[rows].sum(axis=0),
-            crossings=tuple(self.crossing(row, slice(None)) for row in rows),
+            transfers=tuple(self.transfer(row, slice(None)) for row in rows),
             first_bits=first if arch == 1 else np.zeros(self.lattice.size),
         )
 
     @cached_property
-    def still(self) -> Bools:
+    def stationary(self) -> Bools:
         """Tiles made only of loops that the operand does not depend on."""
         same = self.setup.nest.irrelevant(self.operand)
         moving = [i for i, name in enumerate(self.lattice.names) if name not in same]
-        still: Bools = (self.lattice.extents[moving] == 1).all(axis=0)
-        return still
+        stationary: Bools = (self.lattice.extents[moving] == 1).all(axis=0)
+        return stationary
 
-    def crossing(self, row: int, tiles: slice) -> Crossing:
+    def transfer(self, row: int, tiles: slice) -> Transfer:
         moves, link, op_cycles = self.moves, self.moves.links[row], self.setup.op_cycles
         group = next((i for i, g in enumerate(self.groups) if row in g.rows), -1)
         bits = moves.whole_amount[row] * moves.whole_bits[row]
-        real = np.ceil(bits / link.port.bits_per_cycle) if link.port else np.zeros_like(bits)
+        cycles = np.ceil(bits / link.port.bits_per_cycle) if link.port else np.zeros_like(bits)
         exists, periods = moves.whole_exists[row], moves.periods[row]
         comes_back = link.letter == "O" and link.direction in ("tl", "fh")
         steady = np.where(
             exists & (periods > 1) & (not comes_back), np.ceil(moves.average[row] / op_cycles), 0.0
         )
-        return Crossing(
+        return Transfer(
             level=link.level,
             direction=link.direction,
             group=group,
             place=self.groups[group].rows.index(row) if group >= 0 else -1,
-            real=np.where(exists, real, 0.0)[tiles],
+            cycles=np.where(exists, cycles, 0.0)[tiles],
             period=moves.period[row][tiles],
-            periods=np.where(exists, periods, 0.0)[tiles],
-            steady=steady[tiles],
+            count=np.where(exists, periods, 0.0)[tiles],
+            steady_bits=steady[tiles],
         )
 
-    def _crowded(self, arch: int) -> Bools:
+    def _single_buffered(self, arch: int) -> Bools:
         if arch == 0:
             return np.zeros(self.lattice.size, dtype=np.bool_)
         held = self.moves.held[self.operand.letter]
@@ -213,11 +214,11 @@ def _one_order_per_tile(setup: Setup, lattice: Lattice, operand: NestOperand) ->
     that the model moves none of them over the cut between the two.
     """
     same = setup.nest.irrelevant(operand)
-    still = [i for i, name in enumerate(lattice.names) if name in same]
+    stationary = [i for i, name in enumerate(lattice.names) if name in same]
     moving = [i for i, name in enumerate(lattice.names) if name not in same]
-    loops = np.array([*still, *moving, *moving, *still], dtype=np.int64)
-    inside = lattice.extents[[*still, *moving]]
-    outside = (lattice.extents[:, -1:] / lattice.extents)[[*moving, *still]]
+    loops = np.array([*stationary, *moving, *moving, *stationary], dtype=np.int64)
+    inside = lattice.extents[[*stationary, *moving]]
+    outside = (lattice.extents[:, -1:] / lattice.extents)[[*moving, *stationary]]
     return Orders(
         lattice.names,
         np.ascontiguousarray(np.broadcast_to(loops[:, None], (loops.size, lattice.size))),

@@ -1,4 +1,8 @@
-"""From chains of cuts to mappings: loop orders that pass through the tiles of a chain, costed."""
+"""From chains of cuts to mappings: loop orders whose levels end at the tiles of a chain.
+
+The relaxed problem leaves the order of the loops between two tiles open; here it is chosen, and the
+cost model has the last word.
+"""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -8,16 +12,16 @@ import numpy as np
 
 from tilewright.mapping.allocate import Allocation
 from tilewright.mapping.batch import Ints, Orders
+from tilewright.mapping.complete.capacity import fits
+from tilewright.mapping.complete.relaxation import Relaxation
 from tilewright.mapping.evaluate import Batch, Setup, evaluate_allocated
-from tilewright.mapping.relaxation import Relaxation
-from tilewright.mapping.room import fits
 
 _VARIANTS = 24
 """Orders tried for each chain."""
 
 
 @dataclass(frozen=True, eq=False)
-class Layouts:
+class Mappings:
     """Orders with the ends of all levels: a mapping per column."""
 
     orders: Orders
@@ -26,19 +30,19 @@ class Layouts:
 
 @dataclass(frozen=True, slots=True)
 class _Segment:
-    """Loops between two neighbouring tiles of a chain, by name, best ones to be outermost last."""
+    """Loops between two neighbouring tiles of a chain, the best one to be outermost last."""
 
     tile: int
     loops: tuple[tuple[str, tuple[int, ...]], ...]
 
 
-def evaluate_layouts(setup: Setup, layouts: Layouts) -> Batch:
+def evaluate_mappings(setup: Setup, mappings: Mappings) -> Batch:
     """Cost mappings; what does not fit has infinite cost."""
-    room = fits(setup, layouts.orders, layouts.ends)
-    return evaluate_allocated(setup, layouts.orders, Allocation(layouts.ends, room))
+    fitting = fits(setup, mappings.orders, mappings.ends)
+    return evaluate_allocated(setup, mappings.orders, Allocation(mappings.ends, fitting))
 
 
-def layouts_of(relaxation: Relaxation, trails: Sequence[Ints]) -> Layouts:
+def mappings_of(relaxation: Relaxation, chains: Sequence[Ints]) -> Mappings:
     """Some mappings for each chain.
 
     What counts inside a segment is which loop is outermost: one that moves the operands whose
@@ -47,8 +51,8 @@ def layouts_of(relaxation: Relaxation, trails: Sequence[Ints]) -> Layouts:
     lattice = relaxation.tables.lattice
     loops, sizes = [], []
     ends: dict[str, list[list[int]]] = {o.letter: [] for o in relaxation.setup.nest.operands}
-    for trail in trails:
-        segments = _segments(relaxation, trail)
+    for chain in chains:
+        segments = _segments(relaxation, chain)
         for choice in islice(_choices(segments), _VARIANTS):
             order: list[tuple[str, int]] = []
             places = {0: 0}
@@ -58,30 +62,30 @@ def layouts_of(relaxation: Relaxation, trails: Sequence[Ints]) -> Layouts:
             order = order or [(lattice.names[0], 1)]
             loops.append([lattice.names.index(name) for name, _ in order])
             sizes.append([float(size) for _, size in order])
-            for letter, cuts in _ends(relaxation, trail, places, len(order)):
+            for letter, cuts in _ends(relaxation, chain, places, len(order)):
                 ends[letter].append(cuts)
     orders = Orders(lattice.names, _columns(loops), np.ascontiguousarray(np.array(sizes).T))
-    return Layouts(orders, {letter: _columns(rows) for letter, rows in ends.items()})
+    return Mappings(orders, {letter: _columns(rows) for letter, rows in ends.items()})
 
 
 def _columns(rows: Sequence[Sequence[int]]) -> Ints:
     return np.ascontiguousarray(np.array(rows, dtype=np.int64).T)
 
 
-def _segments(relaxation: Relaxation, trail: Ints) -> list[_Segment]:
+def _segments(relaxation: Relaxation, chain: Ints) -> list[_Segment]:
     lattice, nest = relaxation.tables.lattice, relaxation.setup.nest
-    still = {operand.letter: nest.irrelevant(operand) for operand in nest.operands}
+    stationary = {operand.letter: nest.irrelevant(operand) for operand in nest.operands}
     moving = {operand.letter: nest.relevant(operand) for operand in nest.operands}
     ending: dict[int, list[str]] = {}
-    tiles = iter(trail)
+    tiles = iter(chain)
     for cuts in relaxation.tables.cuts:
         for cut in cuts:
             tile = int(next(tiles))
             ending.setdefault(tile, []).extend([cut.letter] * (cut.arch > 0))
-    chain = sorted({*ending, lattice.size - 1} - {0}, key=lambda t: float(lattice.iterations[t]))
+    outwards = sorted({*ending, lattice.size - 1} - {0}, key=lambda t: float(lattice.iterations[t]))
     result = []
     inner = 0
-    for tile in chain:
+    for tile in outwards:
         counts = lattice.exponents[:, tile] - lattice.exponents[:, inner]
         loops: dict[str, tuple[int, ...]] = {}
         for (name, prime), count in zip(lattice.axes, counts, strict=True):
@@ -89,11 +93,11 @@ def _segments(relaxation: Relaxation, trail: Ints) -> list[_Segment]:
                 loops[name] = loops.get(name, ()) + (prime,) * int(count)
         letters = ending.get(tile, [])
 
-        def fitness(name: str, letters: list[str] = letters) -> tuple[int, int, str]:
-            held_up = sum(name in still[letter] for letter in letters)
-            return -held_up, sum(name in moving[letter] for letter in letters), name
+        def outermost_last(name: str, letters: list[str] = letters) -> tuple[int, int, str]:
+            reusing = sum(name in stationary[letter] for letter in letters)
+            return -reusing, sum(name in moving[letter] for letter in letters), name
 
-        ordered = sorted(loops.items(), key=lambda item: fitness(item[0]))
+        ordered = sorted(loops.items(), key=lambda item: outermost_last(item[0]))
         result.append(_Segment(tile, tuple(ordered)))
         inner = tile
     return result
@@ -124,9 +128,9 @@ def _ordered(segment: _Segment, outermost: int) -> list[tuple[str, int]]:
 
 
 def _ends(
-    relaxation: Relaxation, trail: Ints, places: Mapping[int, int], length: int
+    relaxation: Relaxation, chain: Ints, places: Mapping[int, int], length: int
 ) -> Iterator[tuple[str, list[int]]]:
-    tiles = iter(trail)
+    tiles = iter(chain)
     for operand, cuts in zip(relaxation.setup.nest.operands, relaxation.tables.cuts, strict=True):
         positions = {cut.arch: places[int(next(tiles))] for cut in cuts}
         depth = len(relaxation.setup.hierarchy.chains[operand.letter])

@@ -1,0 +1,252 @@
+/* Allocates and costs loop orders one candidate at a time, with everything it needs in the cache.
+ *
+ * Every floating-point operation comes in the order of allocate.py, movement.py and cost.py, so
+ * that results agree to the last bit; work is only left out where its result is known.
+ */
+#define PY_SSIZE_T_CLEAN
+#include <Python.h>
+
+#include "kernel_allocate.h"
+#include "kernel_cost.h"
+
+enum { GIVEN, GREEDY, EVEN };
+
+typedef struct {
+    Py_buffer views[8];
+    int n_views;
+} Views;
+
+static void close_views(Views *views)
+{
+    while (views->n_views > 0) PyBuffer_Release(&views->views[--views->n_views]);
+}
+
+/* An aligned array of one of the `formats`; NULL and an exception if it is none. */
+static Py_buffer *open_view(
+    Views *views, PyObject *array, const char *formats, int dims, int writable)
+{
+    Py_buffer *view = &views->views[views->n_views];
+    int flags = PyBUF_STRIDES | PyBUF_FORMAT | (writable ? PyBUF_WRITABLE : 0);
+    if (PyObject_GetBuffer(array, view, flags) < 0) return NULL;
+    views->n_views++;
+    const char *format = view->format ? view->format : "B";
+    Py_ssize_t size = formats[0] == '?' || formats[0] == 'B' ? 1 : 8;
+    int good = view->ndim == dims && strlen(format) == 1 && strchr(formats, format[0]) &&
+               view->itemsize == size && (uintptr_t)view->buf % (uintptr_t)size == 0;
+    for (int i = 0; good && i < dims; i++) good = view->strides[i] % size == 0;
+    if (good) return view;
+    PyErr_Format(PyExc_TypeError, "expected %d dims of %s, not %d of %s", dims, formats,
+                 view->ndim, format);
+    return NULL;
+}
+
+static inline char *at(const Py_buffer *view, Py_ssize_t row, Py_ssize_t column)
+{
+    return (char *)view->buf + row * view->strides[0] +
+           (view->ndim > 1 ? column * view->strides[1] : 0);
+}
+
+static void load(const Setup *s, Candidate *c, const Py_buffer *const views[3], Py_ssize_t column)
+{
+    const unsigned char *dims = views[0]->buf;
+    for (int place = 0; place < c->length; place++) {
+        c->loop[place] = dims[*(const int64_t *)at(views[1], place, column)];
+        c->size[place] = *(const double *)at(views[2], place, column);
+        c->iterations[place + 1] = c->iterations[place] * c->size[place];
+    }
+    for (int dim = 0; dim < s->n_dims; dim++)
+        for (int place = 0; place < c->length; place++)
+            c->extent[place + 1][dim] =
+                c->extent[place][dim] * (c->loop[place] == dim ? c->size[place] : 1.0);
+}
+
+/* The description, the numbers of the dims that loops stand for, loops, and their sizes. */
+static int open_orders(
+    Views *views, PyObject *const *args, Setup *setup, const Py_buffer *orders[3])
+{
+    const Py_buffer *description = open_view(views, args[0], "d", 1, 0);
+    if (!description || !(orders[0] = open_view(views, args[1], "B", 1, 0))) return 0;
+    if (!(orders[1] = open_view(views, args[2], "lq", 2, 0))) return 0;
+    if (!(orders[2] = open_view(views, args[3], "d", 2, 0))) return 0;
+    int good = description->strides[0] == 8 && orders[0]->strides[0] == 1 &&
+               read_setup(description->buf, description->shape[0], setup);
+    for (Py_ssize_t i = 0; good && i < orders[0]->shape[0]; i++)
+        good = *(unsigned char *)at(orders[0], i, 0) < setup->n_dims;
+    Py_ssize_t length = orders[1]->shape[0], count = orders[1]->shape[1];
+    good = good && length <= LOOPS && orders[2]->shape[0] == length && orders[2]->shape[1] == count;
+    for (Py_ssize_t place = 0; good && place < length; place++)
+        for (Py_ssize_t column = 0; good && column < count; column++) {
+            int64_t loop = *(const int64_t *)at(orders[1], place, column);
+            good = loop >= 0 && loop < orders[0]->shape[0];
+        }
+    if (!good) PyErr_SetString(PyExc_ValueError, "these are no orders of the described loops");
+    return good;
+}
+
+static void start(Candidate *c, const Py_buffer *loops)
+{
+    memset(c, 0, sizeof *c);
+    c->length = (int)loops->shape[0];
+    c->iterations[0] = 1.0;
+    for (int dim = 0; dim < DIMS; dim++) c->extent[0][dim] = 1.0;
+}
+
+/* Ends of all levels of all operands, one after the other; 0 if one lies outside the order. */
+static int read_ends(const Setup *s, Candidate *c, const Py_buffer *ends, Py_ssize_t column)
+{
+    int row = 0, good = 1;
+    for (int operand = 0; operand < s->n_operands; operand++)
+        for (int level = 0; level < s->operands[operand].depth; level++) {
+            int64_t end = *(const int64_t *)at(ends, row++, column);
+            good = good && end >= 0 && end <= c->length;
+            c->ends[operand][level] = good ? (int)end : 0;
+        }
+    return good;
+}
+
+static void write_ends(const Setup *s, const Candidate *c, const Py_buffer *ends, Py_ssize_t column)
+{
+    int row = 0;
+    for (int operand = 0; operand < s->n_operands; operand++)
+        for (int level = 0; level < s->operands[operand].depth; level++)
+            *(int64_t *)at(ends, row++, column) = c->ends[operand][level];
+}
+
+/* costs(description, dims, loops, sizes, ends, fits, values, mode): fills values with the cycles
+ * and the memories' energy of every candidate, infinite where it does not fit or cannot move. */
+static PyObject *costs(PyObject *module, PyObject *const *args, Py_ssize_t n_args)
+{
+    Views views = {.n_views = 0};
+    const Py_buffer *orders[3], *ends, *fits, *values;
+    Setup setup;
+    Candidate c;
+    long mode = n_args == 8 ? PyLong_AsLong(args[7]) : -1;
+    int good = mode >= GIVEN && mode <= EVEN;
+    if (!good && !PyErr_Occurred()) PyErr_SetString(PyExc_TypeError, "costs takes 8 arguments");
+    good = good && open_orders(&views, args, &setup, orders) &&
+           (ends = open_view(&views, args[4], "lq", 2, mode != GIVEN)) &&
+           (fits = open_view(&views, args[5], "?", 1, mode != GIVEN)) &&
+           (values = open_view(&views, args[6], "d", 2, 1));
+    if (!good) { close_views(&views); return NULL; }
+    Py_ssize_t count = orders[1]->shape[1];
+    good = ends->shape[0] == setup.n_levels && ends->shape[1] == count &&
+           fits->shape[0] == count && values->shape[0] == 2 && values->shape[1] == count;
+    start(&c, orders[1]);
+    for (Py_ssize_t column = 0; good && column < count; column++) {
+        char *fit = at(fits, column, 0);
+        load(&setup, &c, orders, column);
+        if (mode == GIVEN) {
+            good = read_ends(&setup, &c, ends, column);
+        } else {
+            *fit = (char)allocate(&setup, &c, mode == EVEN);
+            write_ends(&setup, &c, ends, column);
+        }
+        int possible = *fit && cost(&setup, &c);
+        *(double *)at(values, 0, column) = possible ? c.cycles : INFINITY;
+        *(double *)at(values, 1, column) = possible ? c.memory_pj : INFINITY;
+    }
+    close_views(&views);
+    if (good) Py_RETURN_NONE;
+    PyErr_SetString(PyExc_ValueError, "ends, fits or values do not belong to the orders");
+    return NULL;
+}
+
+/* details(description, dims, loops, sizes, ends, values): every part of the cost of the one
+ * candidate that the arrays hold; False if its data cannot move. */
+static PyObject *details(PyObject *module, PyObject *const *args, Py_ssize_t n_args)
+{
+    Views views = {.n_views = 0};
+    const Py_buffer *orders[3], *ends, *values;
+    Setup setup;
+    Candidate c;
+    int good = n_args == 6 && open_orders(&views, args, &setup, orders) &&
+               (ends = open_view(&views, args[4], "lq", 2, 0)) &&
+               (values = open_view(&views, args[5], "d", 1, 1));
+    if (good) {
+        Py_ssize_t wanted = 4 + 5 * setup.n_links + setup.n_groups + setup.n_levels;
+        start(&c, orders[1]);
+        good = orders[1]->shape[1] == 1 && ends->shape[0] == setup.n_levels &&
+               ends->shape[1] == 1 && values->shape[0] == wanted && values->strides[0] == 8 &&
+               read_ends(&setup, &c, ends, 0);
+    }
+    if (!good) {
+        close_views(&views);
+        if (!PyErr_Occurred()) PyErr_SetString(PyExc_ValueError, "details needs one candidate");
+        return NULL;
+    }
+    load(&setup, &c, orders, 0);
+    int possible = cost(&setup, &c);
+    double *to = values->buf, parts[] = {c.compute, c.stall, c.onload, c.offload};
+    for (int i = 0; i < 4; i++) *to++ = parts[i];
+    for (int row = 0; row < setup.n_links; row++) {
+        const Stay *stay = &c.stay[setup.links[row].operand];
+        int arch = setup.links[row].arch;
+        double figures[] = {c.accesses[row], c.link_pj[row], c.amount[row], stay->periods[arch],
+                            stay->bits[arch]};
+        for (int i = 0; i < 5; i++) *to++ = figures[i];
+    }
+    for (int i = 0; i < setup.n_groups; i++) *to++ = c.port_stalls[i];
+    for (int operand = 0; operand < setup.n_operands; operand++)
+        for (int arch = 1; arch <= setup.operands[operand].depth; arch++)
+            *to++ = c.stay[operand].elements[arch] * c.stay[operand].bits[arch];
+    close_views(&views);
+    return PyBool_FromLong(possible);
+}
+
+/* arrange(items, out): all arrangements of a multiset in cool-lex order, see orders.py; `items` in
+ * non-increasing order, a row of `out` for each of them. Returns how many there are. */
+static PyObject *arrange(PyObject *module, PyObject *const *args, Py_ssize_t n_args)
+{
+    Views views = {.n_views = 0};
+    const Py_buffer *given, *out;
+    int64_t items[LOOPS];
+    int good = n_args == 2 && (given = open_view(&views, args[0], "lq", 1, 0)) &&
+               (out = open_view(&views, args[1], "lq", 2, 1));
+    good = good && given->shape[0] >= 1 && given->shape[0] <= LOOPS &&
+           given->shape[0] == out->shape[0];
+    if (!good) {
+        close_views(&views);
+        if (!PyErr_Occurred()) PyErr_SetString(PyExc_ValueError, "nothing to arrange");
+        return NULL;
+    }
+    int last = (int)given->shape[0] - 1, i = last > 0 ? last - 1 : 0, j = last;
+    Py_ssize_t column = 0;
+    for (int place = 0; place <= last; place++) items[place] = *(int64_t *)at(given, place, 0);
+    for (; column < out->shape[1]; column++) {
+        for (int place = 0; place <= last; place++)
+            *(int64_t *)at(out, place, column) = items[place];
+        if (j >= last && items[j] >= items[0]) { column++; break; }
+        int moved = j < last && items[i] >= items[j + 1] ? j + 1 : j;
+        int64_t value = items[moved];
+        memmove(items + 1, items, sizeof(int64_t) * (size_t)moved);
+        items[0] = value;
+        i = last > 0 && value < items[1] ? 0 : i + 1;
+        j = i + 1;
+    }
+    close_views(&views);
+    return PyLong_FromSsize_t(column);
+}
+
+static PyObject *understands(PyObject *module, PyObject *array)
+{
+    Views views = {.n_views = 0};
+    Setup setup;
+    const Py_buffer *view = open_view(&views, array, "d", 1, 0);
+    int good = view && view->strides[0] == 8 && read_setup(view->buf, view->shape[0], &setup);
+    close_views(&views);
+    return PyErr_Occurred() ? NULL : PyBool_FromLong(good);
+}
+
+static PyMethodDef methods[] = {
+    {"understands", understands, METH_O, "Whether a description is sound and within limits."},
+    {"costs", (PyCFunction)(void (*)(void))costs, METH_FASTCALL, "Cost many orders."},
+    {"details", (PyCFunction)(void (*)(void))details, METH_FASTCALL, "Cost one in every part."},
+    {"arrange", (PyCFunction)(void (*)(void))arrange, METH_FASTCALL, "List all arrangements."},
+    {NULL, NULL, 0, NULL},
+};
+
+static struct PyModuleDef definition = {
+    PyModuleDef_HEAD_INIT, .m_name = "_kernel", .m_size = 0, .m_methods = methods,
+};
+
+PyMODINIT_FUNC PyInit__kernel(void) { return PyModuleDef_Init(&definition); }

@@ -1,0 +1,27 @@
+from array import array
+
+import numpy as np
+from numpy.typing import NDArray
+
+def understands(description: array[float], /) -> bool: ...
+def costs(
+    description: array[float],
+    dims: bytes,
+    loops: NDArray[np.int64],
+    sizes: NDArray[np.float64],
+    ends: NDArray[np.int64],
+    fits: NDArray[np.bool_],
+    values: NDArray[np.float64],
+    mode: int,
+    /,
+) -> None: ...
+def details(
+    description: array[float],
+    dims: bytes,
+    loops: NDArray[np.int64],
+    sizes: NDArray[np.float64],
+    ends: NDArray[np.int64],
+    values: array[float],
+    /,
+) -> bool: ...
+def arrange(items: NDArray[np.int64], out: NDArray[np.int64], /) -> int: ...

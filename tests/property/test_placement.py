@@ -1,0 +1,159 @@
+"""Placement against brute force, against itself without the kernel, and against its checker."""
+
+import random
+from dataclasses import replace
+
+import pytest
+
+from tests.placement_cases import random_buffers, smallest_peak
+from tilewright.placement.bounds import granularity, simple_bound
+from tilewright.placement.check import violations
+from tilewright.placement.climb import hill_climb
+from tilewright.placement.exact import Range, place_lowest
+from tilewright.placement.heuristics import (
+    Candidate,
+    first_fit,
+    greedy_orders,
+    linear_scan,
+    meeting_pairs,
+    portfolio,
+    scan_both_ends,
+)
+from tilewright.placement.pack import PackOptions, pack
+from tilewright.placement.problem import Buffer, PlacementProblem
+from tilewright.placement.search import Rule, Status, compiled_search, search
+from tilewright.placement.sections import instance_of
+
+BATCHES = 20
+PER_BATCH = 100
+
+
+def faults(buffers: list[Buffer], addresses: tuple[int, ...] | list[int]) -> list[str]:
+    problem = PlacementProblem(buffers=tuple(buffers))
+    names = (buffer.name for buffer in buffers)
+    return [str(p) for p in violations(problem, dict(zip(names, addresses, strict=True)))]
+
+
+@pytest.mark.parametrize("batch", range(BATCHES))
+def test_the_exact_peak_is_that_of_brute_force(batch: int) -> None:
+    for seed in range(batch * PER_BATCH, (batch + 1) * PER_BATCH):
+        buffers = random_buffers(seed)
+        smallest = smallest_peak(buffers)
+        packing = pack(PlacementProblem(buffers=tuple(buffers)))
+        assert packing.peak_bytes == smallest, seed
+        assert packing.proven, seed
+        assert faults(buffers, packing.addresses) == [], seed
+        if smallest == 0:
+            continue
+        tight = pack(PlacementProblem(buffers=tuple(buffers), capacity_bytes=smallest - 1))
+        assert not tight.fits, seed
+        assert tight.impossible, seed
+        exactly = pack(PlacementProblem(buffers=tuple(buffers), capacity_bytes=smallest))
+        assert exactly.fits, seed
+
+
+@pytest.mark.parametrize("batch", range(4))
+def test_the_search_alone_finds_the_smallest_peak_under_any_rule(batch: int) -> None:
+    for seed in range(batch * PER_BATCH, (batch + 1) * PER_BATCH):
+        buffers = random_buffers(seed)
+        smallest = smallest_peak(buffers)
+        instance = instance_of(buffers)
+        order = list(range(len(buffers)))
+        random.Random(seed).shuffle(order)
+        for lowest_section_first in (False, True):
+            rule = Rule(order=tuple(order), lowest_section_first=lowest_section_first)
+            found = search(instance, rule, smallest, 100_000)
+            assert found.status is Status.FOUND, seed
+            assert faults(buffers, found.addresses) == [], seed
+            below = search(instance, rule, smallest - 1, 100_000)
+            assert below.status is Status.EXHAUSTED, seed
+
+
+@pytest.mark.skipif(compiled_search is None, reason="the kernel is not compiled here")
+@pytest.mark.parametrize("seed", range(60))
+def test_the_kernel_and_python_take_the_same_nodes_to_the_same_addresses(seed: int) -> None:
+    chance = random.Random(seed)
+    buffers = random_buffers(seed, most=chance.choice([8, 16, 30]))
+    instance = instance_of(buffers)
+    bound = simple_bound(buffers)
+    order = list(range(len(buffers)))
+    chance.shuffle(order)
+    for capacity in (bound, bound + 1, bound + 4):
+        for lowest_section_first in (False, True):
+            rule = Rule(order=tuple(order), lowest_section_first=lowest_section_first)
+            assert search(instance, rule, capacity, 500) == search(
+                instance, rule, capacity, 500, engine="python"
+            )
+
+
+@pytest.mark.parametrize("batch", range(4))
+def test_heuristics_are_always_feasible_and_report_their_peak(batch: int) -> None:
+    for seed in range(batch * PER_BATCH, (batch + 1) * PER_BATCH):
+        buffers = random_buffers(seed, most=20)
+        for candidate in candidates(buffers, seed):
+            assert faults(buffers, candidate.addresses) == [], (seed, candidate.method)
+            ends = [a + b.size_bytes for a, b in zip(candidate.addresses, buffers, strict=True)]
+            assert candidate.peak_bytes == max(ends), (seed, candidate.method)
+            assert candidate.peak_bytes >= simple_bound(buffers)
+
+
+def candidates(buffers: list[Buffer], seed: int) -> list[Candidate]:
+    found = [portfolio(buffers, 0), hill_climb(buffers, 0, evaluations=5, seed=seed)]
+    neighbours = meeting_pairs(buffers, None)
+    assert neighbours is not None
+    placed = {
+        method: first_fit(buffers, order, neighbours)
+        for method, order in greedy_orders(buffers).items()
+    }
+    if all(b.address is None and len(b.lives) == 1 for b in buffers):
+        placed["linear scan"] = linear_scan(buffers)
+        both = scan_both_ends(buffers, 2 * simple_bound(buffers))
+        if both is not None:
+            placed["both ends"] = both
+    for method, addresses in placed.items():
+        peak = max(a + b.size_bytes for a, b in zip(addresses, buffers, strict=True))
+        found.append(Candidate(method=method, addresses=tuple(addresses), peak_bytes=peak))
+    return found
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_input_order_names_and_scale_do_not_matter(seed: int) -> None:
+    buffers = random_buffers(seed)
+    peak = pack(PlacementProblem(buffers=tuple(buffers))).peak_bytes
+    shuffled = [replace(b, name=f"other {b.name}") for b in buffers]
+    random.Random(seed).shuffle(shuffled)
+    assert pack(PlacementProblem(buffers=tuple(shuffled))).peak_bytes == peak
+    scaled = [
+        replace(
+            b,
+            size_bytes=64 * b.size_bytes,
+            alignment_bytes=64 * b.alignment_bytes,
+            address=None if b.address is None else 64 * b.address,
+        )
+        for b in buffers
+    ]
+    assert pack(PlacementProblem(buffers=tuple(scaled))).peak_bytes == 64 * peak
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_with_any_budget_the_answer_is_a_placement_and_a_bound_below_it(seed: int) -> None:
+    buffers = random_buffers(seed, most=25)
+    problem = PlacementProblem(buffers=tuple(buffers))
+    best = pack(problem)
+    for budget in (0, 1, 10, 100):
+        packing = pack(problem, PackOptions(node_budget=budget))
+        assert faults(buffers, packing.addresses) == []
+        assert packing.bound_bytes <= best.peak_bytes <= packing.peak_bytes
+        assert packing.nodes <= budget
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_the_smallest_capacity_does_not_depend_on_where_the_search_starts(seed: int) -> None:
+    buffers = random_buffers(seed)
+    instance = instance_of(buffers)
+    smallest = smallest_peak(buffers)
+    known = Range(
+        peak_bytes=10_000, bound_bytes=simple_bound(buffers), step_bytes=granularity(buffers)
+    )
+    found = place_lowest(buffers, instance, known, 1_000_000, seed)
+    assert (found.peak_bytes, found.bound_bytes) == (smallest, smallest)
