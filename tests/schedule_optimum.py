@@ -36,8 +36,11 @@ class Moment:
 class Optimum:
     """Depth-first search with bounds; `best` is the end of the best run found."""
 
-    def __init__(self, program: Program, below: int, may_save: bool) -> None:
+    def __init__(
+        self, program: Program, below: int, may_save: bool, keep_order: bool = False
+    ) -> None:
         self.program = program
+        self.keep_order = keep_order
         self.best = below
         self.may_save = may_save
         self.n = len(program.tasks)
@@ -91,7 +94,10 @@ class Optimum:
         """What could start next, memory left aside."""
         started_ends = {job for _, job in moment.ends}
         for job in sorted(moment.waiting):
-            if not any(before in moment.waiting for before in self.program.tasks[job].after):
+            task = self.program.tasks[job]
+            if any(before in moment.waiting for before in task.after):
+                continue
+            if not (self.keep_order and task.kind == "compute" and self.is_overtaken(moment, job)):
                 yield job
         needed = {b for job in moment.waiting for b in self.reads[job]}
         for buffer in self.buffers:
@@ -103,6 +109,12 @@ class Optimum:
                     yield save
             elif buffer in moment.saved and buffer in moment.written:
                 yield fetch
+
+    def is_overtaken(self, moment: Moment, job: int) -> bool:
+        engine = self.program.tasks[job].engine
+        return any(
+            other < job and self.program.tasks[other].engine == engine for other in moment.waiting
+        )
 
     def visit(self, moment: Moment) -> None:
         if not moment.waiting:
@@ -128,10 +140,9 @@ class Optimum:
         ends = {job: end for end, job in moment.ends}
         lowest = max((end for end, _ in moment.ends), default=moment.now)
         for job in moment.waiting:
-            ready = [ends[before] for before in self.program.tasks[job].after if before in ends]
-            lowest = max(
-                lowest, max(ready, default=0, key=int) + self.tail[job], moment.now + self.tail[job]
-            )
+            before = self.program.tasks[job].after
+            ready = max((ends[task] for task in before if task in ends), default=0)
+            lowest = max(lowest, max(ready, moment.now) + self.tail[job])
         for engine, count in self.count.items():
             busy = sum(
                 max(0, end - moment.now) for end, job in moment.ends if self.engine(job) == engine
@@ -212,6 +223,8 @@ class Optimum:
                 )
 
 
-def shortest(program: Program, below: int = 1 << 30, may_save: bool = True) -> int:
+def shortest(
+    program: Program, below: int = 1 << 30, may_save: bool = True, keep_order: bool = False
+) -> int:
     """The end of the shortest run if it is below a limit, else the limit."""
-    return Optimum(program, below, may_save).run()
+    return Optimum(program, below, may_save, keep_order).run()

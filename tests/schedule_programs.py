@@ -27,7 +27,6 @@ class Builder:
         alignment_bytes: int = 1,
         reserved: Sequence[tuple[int, int]] = (),
         bytes_per_cycle: Fraction = Fraction(1),
-        setup_cycles: int = 0,
         spill: bool = True,
     ) -> None:
         sizes = {"cmx": capacity_bytes} if isinstance(capacity_bytes, int) else capacity_bytes
@@ -49,7 +48,7 @@ class Builder:
                 source=source,
                 target=target,
                 engine="dma",
-                setup_cycles=setup_cycles,
+                setup_cycles=0,
                 bytes_per_cycle=bytes_per_cycle,
             )
             for name in sizes

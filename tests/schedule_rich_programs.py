@@ -3,8 +3,10 @@
 import random
 from dataclasses import replace
 from fractions import Fraction
+from itertools import pairwise
 
 from tests.schedule_emulator import cells
+
 from tilewright.program.model import (
     Access,
     Box,
@@ -178,7 +180,7 @@ class RichBuilder:
         rows, columns = self.rng.randint(1, 4), self.rng.randint(1, 4)
         result = self.buffer(tensor, ((0, rows), (0, columns)), pad)
         cut = sorted({0, rows, *(self.rng.randrange(rows) for _ in range(2))})
-        for low, high in zip(cut, cut[1:], strict=False):
+        for low, high in pairwise(cut):
             box = ((low, high), (0, columns))
             reads = [self.whole(b) for b in inputs]
             self.add("compute", self.engine(pad), reads, [Access(result, box)])
@@ -239,32 +241,7 @@ def rich_program(seed: int, layers: int = 8, views: bool = True) -> Program:
         here[pad].append(buffer)
         here[pad].append(builder.load(f"in{pad}", ((0, 2), (0, 2)), pad, "sensor"))
     for layer in range(layers):
-        pad = rng.choice(builder.pads)
-        inputs = rng.sample(here[pad], min(len(here[pad]), rng.randint(1, 2)))
-        draw = rng.random()
-        name = f"x{layer}"
-        if draw < 0.35:
-            weights = builder.load(
-                f"w{layer}", ((0, rng.randint(1, 3)), (0, rng.randint(1, 4))), pad
-            )
-            made = builder.compute(name, [*inputs, weights], pad)
-        elif draw < 0.5:
-            made = builder.compute(name, inputs, pad)
-        elif draw < 0.6:
-            made = builder.through_dram(inputs[0], pad)
-        elif draw < 0.7 and len(builder.pads) > 1:
-            pad = next(other for other in builder.pads if other != pad)
-            made = builder.moved(inputs[0], pad)
-        elif draw < 0.8 and views:
-            made = builder.in_place(name, inputs[0], pad)
-            here[pad] = [b for b in here[pad] if b != inputs[0]]
-        elif draw < 0.9 and views:
-            made = builder.concat(name, inputs, pad)
-        elif views:
-            made = builder.compute(name, [builder.reshaped(f"r{layer}", inputs[0], pad)], pad)
-        else:
-            made = builder.compute(name, inputs, pad)
-        here[pad].append(made)
+        _add_layer(builder, here, layer, views)
     for pad in builder.pads:
         last = builder.whole(here[pad][-1])
         sink = builder.buffer(
@@ -275,6 +252,36 @@ def rich_program(seed: int, layers: int = 8, views: bool = True) -> Program:
         if rng.random() < 0.3 and builder.buffers[here[pad][-1]].view is None:
             builder.results.append(here[pad][-1])
     return _tight(builder.program(), rng)
+
+
+def _add_layer(builder: RichBuilder, here: dict[str, list[int]], layer: int, views: bool) -> None:
+    rng = builder.rng
+    pad = rng.choice(builder.pads)
+    inputs = rng.sample(here[pad], min(len(here[pad]), rng.randint(1, 2)))
+    name = f"x{layer}"
+    kinds = ["weighted", "weighted", "weighted", "plain", "through_dram"]
+    kinds += ["moved"] if len(builder.pads) > 1 else []
+    kinds += ["in_place", "concat", "reshaped"] if views else []
+    match rng.choice(kinds):
+        case "weighted":
+            box = ((0, rng.randint(1, 3)), (0, rng.randint(1, 4)))
+            weights = builder.load(f"w{layer}", box, pad)
+            made = builder.compute(name, [*inputs, weights], pad)
+        case "through_dram":
+            made = builder.through_dram(inputs[0], pad)
+        case "moved":
+            pad = next(other for other in builder.pads if other != pad)
+            made = builder.moved(inputs[0], pad)
+        case "in_place":
+            made = builder.in_place(name, inputs[0], pad)
+            here[pad] = [b for b in here[pad] if b != inputs[0]]
+        case "concat":
+            made = builder.concat(name, inputs, pad)
+        case "reshaped":
+            made = builder.compute(name, [builder.reshaped(f"r{layer}", inputs[0], pad)], pad)
+        case _:
+            made = builder.compute(name, inputs, pad)
+    here[pad].append(made)
 
 
 def _tight(program: Program, rng: random.Random) -> Program:

@@ -175,8 +175,9 @@ def views_draft() -> Draft:
     draft.task("neg[0]", ("core[0].vector", 6, 4), reads, writes, tile=_tile(whole))
     for number, start in enumerate((12, 15)):
         box = rows(2 * number, 2 * number + 2)
-        reads, writes = (Access(a, box), Access(near_w, box)), (Access(b, box),)
-        draft.task(f"add[{number}]", ("core[0]", start, 3), reads, writes, tile=_tile(box))
+        both = (Access(a, box), Access(near_w, box))
+        writes = (Access(b, box),)
+        draft.task(f"add[{number}]", ("core[0]", start, 3), both, writes, tile=_tile(box))
     flat = ((0, 32),)
     draft.task("exp[0]", ("core[0]", 18, 8), (Access(r, flat),), (Access(near_e, flat),))
     copy("store e", near_e, e, ("dma", 26, 8), "store")

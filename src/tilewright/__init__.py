@@ -17,6 +17,7 @@ if TYPE_CHECKING:  # the names below are imported on first use: `import tilewrig
     from tilewright.mapping.search import SearchOptions
     from tilewright.network.graph import Network
     from tilewright.network.load import load_network
+    from tilewright.planner import Plan, PlanOptions, plan
 
 __version__ = "0.1.0"
 
@@ -28,11 +29,14 @@ _HOMES = {
     "MapOptions": "tilewright.mapping.network",
     "MappedNetwork": "tilewright.mapping.network",
     "Network": "tilewright.network.graph",
+    "Plan": "tilewright.planner",
+    "PlanOptions": "tilewright.planner",
     "SearchOptions": "tilewright.mapping.search",
     "TilewrightError": "tilewright.errors",
     "load_machine": "tilewright.machine.load",
     "load_network": "tilewright.network.load",
     "map_network": "tilewright.mapping.network",
+    "plan": "tilewright.planner",
 }
 
 __all__ = [
@@ -43,12 +47,15 @@ __all__ = [
     "MapOptions",
     "MappedNetwork",
     "Network",
+    "Plan",
+    "PlanOptions",
     "SearchOptions",
     "TilewrightError",
     "__version__",
     "load_machine",
     "load_network",
     "map_network",
+    "plan",
 ]
 
 

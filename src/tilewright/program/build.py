@@ -4,10 +4,19 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from tilewright.network.graph import Network
-from tilewright.program.boxes import contains, is_empty, overlap, shifted, size_bytes, whole
+from tilewright.program.boxes import (
+    contains,
+    elements,
+    is_empty,
+    overlap,
+    shifted,
+    size_bytes,
+    whole,
+)
 from tilewright.program.model import Access, Box, Buffer, Charge, Route, Space, Task, TaskKind, View
 from tilewright.program.places import Places
 from tilewright.program.stages import Storage
+from tilewright.units import packed_bytes
 
 
 @dataclass
@@ -23,16 +32,15 @@ class Builder:
     _views: dict[tuple[int, str], int] = field(default_factory=dict)
     _writers: dict[int, list[tuple[Box | None, int]]] = field(default_factory=dict)
     """Per buffer that is no view: boxes written (None: anywhere) and by which task."""
+    _chains: list[int] = field(default_factory=list)
+    """Per task the first of the tasks that run one after the other up to it."""
     _outside: dict[str, int] = field(default_factory=dict)
     _known: dict[tuple[int, Box | None, int], tuple[int, ...]] = field(default_factory=dict)
 
     def buffer(self, tensor: str, box: Box, space: Space, *, name: str = "", bits: int = 0) -> int:
         """A new buffer for a box of a tensor; `bits` where its elements are wider for a while."""
         made = self.network.by_name[tensor]
-        if bits:
-            size = -(-size_bytes(box, made) * 8 // made.bits * bits // 8)
-        else:
-            size = size_bytes(box, made)
+        size = packed_bytes(elements(box), bits or made.bits)
         self.buffers.append(
             Buffer(name=name or tensor, tensor=tensor, box=box, space=space.name, size_bytes=size)
         )
@@ -97,8 +105,12 @@ class Builder:
         return self._views[key]
 
     def add(self, task: Task) -> int:
-        """Append a task; it waits for whoever wrote what it reads."""
+        """Append a task; it waits for whoever wrote what it reads.
+
+        What it waits for already is the tile before it on its core, if there is one.
+        """
         number = len(self.tasks)
+        self._chains.append(self._chains[task.after[0]] if task.after else number)
         after = set(task.after)
         for access in task.reads:
             after.update(self._writers_of(access))
@@ -164,12 +176,10 @@ class Builder:
         writers = self._writers.get(root, [])
         key = (root, box, len(writers))
         if key not in self._known:
-            last: dict[tuple[str, str, int], int] = {}
+            last: dict[int, int] = {}
             for written, number in writers:
                 if box is None or written is None or not is_empty(overlap(box, written)):
-                    task = self.tasks[number]
-                    chain = 0 if task.kind == "compute" else number
-                    last[task.op, task.engine, chain] = number
+                    last[self._chains[number]] = number
             self._known[key] = tuple(last.values())
         return self._known[key]
 

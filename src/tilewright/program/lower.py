@@ -19,7 +19,7 @@ from tilewright.program.boxes import (
     touched,
 )
 from tilewright.program.build import Builder
-from tilewright.program.model import Access, Box, Charge, Program, Space, Task, TaskKind
+from tilewright.program.model import Access, Box, Charge, Program, Route, Space, Task, TaskKind
 from tilewright.program.places import Places, core_engine, places_of, vector_engine
 from tilewright.program.residence import ANYWHERE, Layout, Residence
 from tilewright.program.stages import Stage, Storage, stages_of, storages
@@ -197,10 +197,9 @@ class Lowering:
         if stage.worker == "array":
             return core_engine(core)
         if stage.worker == "move":
-            buffers = self.builder.buffers
-            pair = (buffers[reads[0].buffer].space, buffers[writes[0].buffer].space)
-            if pair in self.places.routes:
-                return self.places.routes[pair].engine
+            route = self._way(reads, writes)
+            if route is not None:
+                return route.engine
         return vector_engine(core)
 
     def _cost(
@@ -238,15 +237,21 @@ class Lowering:
         written: Mapping[str, int],
     ) -> TileCost:
         """The cost of rearranging elements: on a DMA engine if one serves, else the vector unit."""
-        buffers = self.builder.buffers
-        pair = (buffers[reads[0].buffer].space, buffers[writes[0].buffer].space)
-        route = self.places.routes.get(pair)
+        route = self._way(reads, writes)
         if route is None:
             return self.costs.on_vector_unit(sum(elements(w.box) for w in writes), read, written)
         size = max(sum(read.values()), sum(written.values()))
         charges = [Charge(m, n, 0, n * route.read_pj_per_byte) for m, n in read.items()]
         charges += [Charge(m, 0, n, n * route.write_pj_per_byte) for m, n in written.items()]
         return TileCost(cycles=route.cycles(size), charges=tuple(charges))
+
+    def _way(self, reads: Sequence[Access], writes: Sequence[Access]) -> Route | None:
+        """The route of a task that rearranges elements; a tile of nothing but padding has none."""
+        if not reads:
+            return None
+        buffers = self.builder.buffers
+        pair = (buffers[reads[0].buffer].space, buffers[writes[0].buffer].space)
+        return self.places.routes.get(pair)
 
     def _bytes(self, accesses: Sequence[Access]) -> dict[str, int]:
         """Bytes touched by memory."""

@@ -121,13 +121,27 @@ class Residence:
             for core, ranges in enumerate(parts):
                 for operand in stage.inputs:
                     tensor = self.network.by_name[operand.tensor]
-                    if tensor.role == "constant":
-                        continue
                     root, box = self.root_box(
                         operand.tensor, touched(operand, ranges, tensor.shape)
                     )
+                    if self.network.by_name[root].role == "constant":
+                        continue
                     key = (root, core)
                     self.boxes[key] = around(self.boxes[key], box) if key in self.boxes else box
+
+        for root in self._roots():
+            self._cover(root)
+
+    def _cover(self, root: str) -> None:
+        """Give elements that nobody reads to the core that keeps their neighbours."""
+        keys = [key for key in self.boxes if key[0] == root]
+        for axis, size in enumerate(self.network.by_name[root].shape):
+            first = min(self.boxes[key][axis][0] for key in keys)
+            last = max(self.boxes[key][axis][1] for key in keys)
+            for key in keys:
+                start, stop = self.boxes[key][axis]
+                span = (0 if start == first else start, size if stop == last else stop)
+                self.boxes[key] = (*self.boxes[key][:axis], span, *self.boxes[key][axis + 1 :])
 
     def root_box(self, tensor: str, box: Box) -> tuple[str, Box]:
         """The storage that a box of a tensor lies in, and where; all of it for another shape."""

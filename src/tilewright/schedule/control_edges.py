@@ -61,21 +61,30 @@ def control_edges(timetable: Timetable) -> tuple[tuple[int, int], ...]:
     """Pairs of tasks, sorted: the second must not start before the first has ended.
 
     Together with `after` they order every two tasks of which one writes what the other touches.
-    Pairs that `after` orders directly, or over one task between, are left out, and so are tasks
-    that run at the same time. Two readers never wait for each other.
+    Pairs that follow from `after` and the others are left out (as far as `reduced` sees it), and
+    so are tasks that run at the same time. Two readers never wait for each other.
     """
-    program, slots = timetable.program, timetable.slots
-    after = [task.after for task in program.tasks]
-    order = sorted(range(len(slots)), key=lambda n: (slots[n].start_cycle, slots[n].end_cycle, n))
-    edges = {
+    slots, tasks = timetable.slots, timetable.program.tasks
+    waits = [
+        {first: None for first in task.after if slots[first].end_cycle <= slots[number].start_cycle}
+        for number, task in enumerate(tasks)
+    ]
+    place = {
+        number: at for at, number in enumerate(_topological([tuple(before) for before in waits]))
+    }
+    order = sorted(
+        range(len(slots)), key=lambda n: (slots[n].start_cycle, slots[n].end_cycle, place[n])
+    )
+    edges = [
         (first, second)
         for uses in _place_uses(timetable, order).values()
         for first, second in place_edges(uses)
-        if slots[first].end_cycle <= slots[second].start_cycle
-        and first not in after[second]
-        and not any(first in after[between] for between in after[second])
-    }
-    return tuple(sorted(edges))
+        if slots[first].end_cycle <= slots[second].start_cycle and first not in waits[second]
+    ]
+    for first, second in edges:
+        waits[second][first] = None
+    needed = reduced([tuple(before) for before in waits])
+    return tuple(sorted({edge for edge in edges if edge[0] in needed[edge[1]]}))
 
 
 def place_edges(uses: Sequence[PlaceUse]) -> list[tuple[int, int]]:

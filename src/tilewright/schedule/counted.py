@@ -40,8 +40,8 @@ class CountedPad:
 
     def cheapest_window(
         self, size_bytes: int, cost: Callable[[int], int | None]
-    ) -> list[int] | None:
-        """Roots whose leaving frees so many bytes, the cheapest first and none in vain."""
+    ) -> tuple[int, list[int]] | None:
+        """No address, and roots whose leaving frees so many bytes, the cheapest first and none in vain."""
         short = self._aligned(size_bytes) - self.free_bytes
         choices = []
         for address in self.addresses:
@@ -62,7 +62,7 @@ class CountedPad:
             if freed - choice[1] >= short:
                 freed -= choice[1]
                 chosen.remove(choice)
-        return [root for _, _, root in chosen]
+        return self._next, [root for _, _, root in chosen]
 
     def _aligned(self, size_bytes: int) -> int:
         return -(-size_bytes // self.alignment) * self.alignment

@@ -63,9 +63,9 @@ def moving_cycles(state: State, root: int) -> int | None:
 
 def is_clean(state: State, held: Held) -> bool:
     """Whether what is held exists elsewhere and can be fetched from there."""
-    if held.writer >= state.n_tasks:
-        return True
-    return held.writer >= 0 and held.whole and state.tables.reloadable[held.writer]
+    if not held.whole or held.writer < 0:
+        return False
+    return held.writer >= state.n_tasks or state.tables.reloadable[held.writer]
 
 
 def make_room(state: State, root: int, step: int, may_drop: bool) -> bool:
@@ -74,12 +74,13 @@ def make_room(state: State, root: int, step: int, may_drop: bool) -> bool:
     What exists elsewhere is dropped at once (if `may_drop`); the rest stays until written out.
     """
     pad = state.pads[state.tables.scratchpad[root]]
-    window = pad.cheapest_window(
-        max(1, state.tables.size_bytes[root]), lambda other: leaving_cost(state, other, step)
-    )
+    size_bytes = max(1, state.tables.size_bytes[root])
+    window = pad.cheapest_window(size_bytes, lambda other: leaving_cost(state, other, step))
     if window is None:
         return False
-    for other in window:
+    address, roots = window
+    state.awaited = (address, address + size_bytes)
+    for other in roots:
         if state.waiting[other] and not state.running[other]:
             evict(state, other, may_drop)
     return True

@@ -1,7 +1,7 @@
 """Why a program cannot be scheduled: which task, what lies where, what is missing, what helps."""
 
 from tilewright.errors import InfeasibleError, Problem
-from tilewright.schedule.simulate import StuckError
+from tilewright.schedule.claims import StuckError
 from tilewright.schedule.tables import Tables, aligned_bytes
 
 _NAMED = 8

@@ -4,12 +4,12 @@ from dataclasses import replace
 
 from tilewright.program.model import Program, Timetable
 from tilewright.schedule.bounds import bounds_of
+from tilewright.schedule.claims import StuckError
 from tilewright.schedule.infeasible import stuck, too_large
 from tilewright.schedule.options import ScheduleOptions
 from tilewright.schedule.order import order_of
 from tilewright.schedule.result import timetable_of
 from tilewright.schedule.search import best_run
-from tilewright.schedule.simulate import StuckError
 from tilewright.schedule.tables import Tables, tables_of
 
 DEFAULT_OPTIONS = ScheduleOptions()

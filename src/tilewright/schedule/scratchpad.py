@@ -41,8 +41,8 @@ class Scratchpad:
 
     def cheapest_window(
         self, size_bytes: int, cost: Callable[[int], int | None]
-    ) -> list[int] | None:
-        """The roots whose leaving makes room for so many bytes at the least total cost.
+    ) -> tuple[int, list[int]] | None:
+        """An address, and the roots whose leaving makes room there at the least total cost.
 
         `cost` says what a root's leaving costs, None if it must stay. None: there is no such room.
         """
@@ -72,7 +72,7 @@ class Scratchpad:
                 if high < len(blocks):
                     spent += blocks[high][3]
                     taken += blocks[high][1] - blocks[high][0]
-        return None if best is None else found
+        return None if best is None else (best[2], found)
 
     def _segments(
         self, cost: Callable[[int], int | None]

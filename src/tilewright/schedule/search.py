@@ -7,12 +7,13 @@ import random
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
+from tilewright.schedule.claims import StuckError
 from tilewright.schedule.feasible_order import feasible_order
 from tilewright.schedule.options import KeyRule, Policy, ScheduleOptions
 from tilewright.schedule.order import Order, order_of
 from tilewright.schedule.prefetch import compute_starts, release_steps
 from tilewright.schedule.repack import Block, packed
-from tilewright.schedule.simulate import StuckError, simulate
+from tilewright.schedule.simulate import simulate
 from tilewright.schedule.state import State
 from tilewright.schedule.tables import Tables
 

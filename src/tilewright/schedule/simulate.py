@@ -1,9 +1,10 @@
-"""The simulation: from event to event, start whatever can start, and make room where it must be."""
+"""The simulation: from event to event, whatever can start is started."""
 
 from heapq import heappop, heappush
 
+from tilewright.schedule.claims import claim, force
 from tilewright.schedule.contents import Held
-from tilewright.schedule.evict import evict, leave, make_room, moving_cycles, written_out
+from tilewright.schedule.evict import evict, leave, written_out
 from tilewright.schedule.options import Policy
 from tilewright.schedule.order import Order
 from tilewright.schedule.state import (
@@ -15,16 +16,7 @@ from tilewright.schedule.state import (
     WAKE,
     State,
 )
-from tilewright.schedule.tables import COMPUTE, LOAD, STORE, Tables
-
-
-class StuckError(Exception):
-    """A task can never start under this order and these rules; caught inside this package."""
-
-    def __init__(self, state: State, task: int) -> None:
-        super().__init__(task)
-        self.state = state
-        self.task = task
+from tilewright.schedule.tables import LOAD, STORE, Tables
 
 
 def simulate(tables: Tables, order: Order, policy: Policy, keys: list[int]) -> State:
@@ -38,7 +30,7 @@ def simulate(tables: Tables, order: Order, policy: Policy, keys: list[int]) -> S
         if not state.unfinished:
             return state
         if not state.events:
-            _force(state)
+            force(state)
             continue
         state.now = state.events[0][0]
         while state.events and state.events[0][0] == state.now:
@@ -91,7 +83,7 @@ def _start_all(state: State) -> None:
     while True:
         started = _start_computes(state)
         state.release_copies_in()
-        started += _claim(state)
+        started += claim(state)
         started += _start_transfers(state)
         if not started:
             return
@@ -184,10 +176,9 @@ def _can_transfer(state: State, task: int) -> bool:
     """Whether a transfer's source is there; if so, its targets get their places."""
     position = state.position[task]
     if state.kind[task] != STORE:
-        last = state.current if not state.policy.prefetch else position
-        if state.forced >= 0:
-            last = state.position[state.forced]
-        if position > last:
+        if position > state.current and not state.policy.prefetch:
+            return False
+        if state.forced >= 0 and not _serves_forced(state, task):
             return False
     if task >= state.n_tasks:
         return _can_transfer_added(state, task)
@@ -196,6 +187,15 @@ def _can_transfer(state: State, task: int) -> bool:
         return False
     ahead = state.kind[task] == LOAD and position > state.current
     return _place_all(state, new, position, state.policy.both_ends and ahead)
+
+
+def _serves_forced(state: State, task: int) -> bool:
+    """Whether a copy is the forced task itself or only brings in what that one touches."""
+    wanted = state.touched[state.forced]
+    if task >= state.n_tasks:
+        return state.added[task - state.n_tasks].root in wanted
+    written = (state.tables.root[buffer] for buffer, _ in state.tables.writes[task])
+    return task == state.forced or all(root in wanted for root in written)
 
 
 def _unplaced_targets(state: State, task: int) -> list[int] | None:
@@ -232,90 +232,3 @@ def _can_transfer_added(state: State, task: int) -> bool:
             return False
     added.copy = state.copy[root]
     return True
-
-
-# Room for the next compute task
-
-
-def _claim(state: State) -> int:
-    """Keep places for what the next compute task lacks, and make room for it if need be.
-
-    Returns how many roots got their place.
-    """
-    state.blocked_pad = -1
-    steps = state.order.steps
-    if state.current >= len(steps) or state.forced >= 0:
-        return 0
-    task = steps[state.current]
-    for before in state.tables.after[task]:
-        if state.start[before] < 0 and state.kind[before] in (COMPUTE, STORE):
-            return 0
-    can_start = bool(state.idle[state.engine[task]])
-    lacking = [root for root in state.touched[task] if state.where[root] in (ABSENT, EVICTED)]
-    lacking.sort(key=lambda root: (-state.aligned[root], root))
-    for root in lacking:
-        is_result = state.where[root] == ABSENT and state.next_use(root) == task
-        if not _claim_one(state, root, state.current, can_start or not is_result):
-            state.blocked_pad = state.tables.scratchpad[root]
-            break
-    return sum(state.where[root] == RESERVED for root in lacking)
-
-
-def _claim_one(state: State, root: int, step: int, now: bool) -> bool:
-    """Whether a root has its place or needs none yet."""
-    if not now:
-        pad = state.pads[state.tables.scratchpad[root]]
-        if pad.has_room(state.aligned[root]):
-            return True
-        make_room(state, root, step, may_drop=False)
-        return True
-    while not state.place(root, step, False):
-        gaps = len(state.pads[state.tables.scratchpad[root]].addresses)
-        if not make_room(state, root, step, may_drop=True):
-            return False
-        if len(state.pads[state.tables.scratchpad[root]].addresses) == gaps:
-            return False
-    return True
-
-
-def _force(state: State) -> None:
-    """Nothing runs and nothing can start: the memory is emptied for the first task in order."""
-    task = _first_waiting(state)
-    state.forced_times = state.forced_times + 1 if task == state.forced else 0
-    state.forced = task
-    # Once the memory is empty and the task's operands have their places, it starts.
-    if state.forced_times > 2:
-        raise StuckError(state, task)
-    state.blocked_pad = -1
-    for pad in state.pads:
-        for address in list(pad.addresses):
-            root = pad.owners[address][1]
-            if _may_leave(state, root):
-                evict(state, root)
-    if any(state.where[root] == LEAVING for pad in state.pads for _, root in pad.owners.values()):
-        return
-    lacking = [root for root in state.touched[task] if state.where[root] in (ABSENT, EVICTED)]
-    lacking.sort(key=lambda root: (-state.aligned[root], root))
-    for root in lacking:
-        if not state.place(root, state.position[task], False):
-            raise StuckError(state, task)
-    if not lacking:
-        raise StuckError(state, task)
-
-
-def _may_leave(state: State, root: int) -> bool:
-    return state.where[root] == RESERVED or moving_cycles(state, root) is not None
-
-
-def _first_waiting(state: State) -> int:
-    """The first task in order that has not started and is not pulled by others."""
-    sequence = state.order.sequence
-    index = state.first_waiting
-    while index < len(sequence) and (
-        state.start[sequence[index]] >= 0 or state.kind[sequence[index]] not in (COMPUTE, STORE)
-    ):
-        index += 1
-    state.first_waiting = index
-    if index < len(sequence):
-        return sequence[index]
-    return next(task for task in sequence if state.start[task] < 0)

@@ -50,8 +50,10 @@ class State:
         self.current = 0
         self.forced = -1
         self.forced_times = 0
+        self.forced_at = -1
         self.first_waiting = 0
         self.blocked_pad = -1
+        self.awaited: tuple[int, int] | None = None
 
     def _set_up_tasks(self, tables: Tables, order: Order, keys: list[int]) -> None:
         n = len(tables.engine)
@@ -201,6 +203,9 @@ class State:
         address = self.pads[pad].place(root, max(1, self.tables.size_bytes[root]), from_top)
         if address is None:
             return False
+        if pad == self.blocked_pad and self._is_awaited(root, address):
+            self.pads[pad].release(address)
+            return False
         self.address[root] = address
         if self.where[root] == EVICTED:
             self.next_copy[root] += 1
@@ -208,6 +213,13 @@ class State:
         self.where[root] = RESERVED
         self.note_live(root, position, 1)
         return True
+
+    def _is_awaited(self, root: int, address: int) -> bool:
+        """Whether a place overlaps the one that is being cleared for the next compute task."""
+        if self.awaited is None:
+            return False
+        begin, end = self.awaited
+        return address < end and begin < address + max(1, self.tables.size_bytes[root])
 
     def settle(self, root: int) -> None:
         """A writer starts to fill the place that is kept for a root."""
@@ -232,9 +244,9 @@ class State:
         if position <= self.current:
             return True
         pad = self.tables.scratchpad[root]
-        if pad == self.blocked_pad:
-            return False
         if not self.policy.guarded:
-            return True
+            return pad != self.blocked_pad
+        if pad == self.blocked_pad and self.awaited is None:
+            return False
         live = self.live_bytes[pad][self.current : position]
         return int(live.max()) + self.aligned[root] <= self.tables.room_bytes[pad]

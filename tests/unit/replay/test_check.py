@@ -1,6 +1,9 @@
 """The checker of plans: what is accepted, and one fault of each sort with its whole message."""
 
+import ast
+import re
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 from tests.timetable_builder import CMX, DRAM, Draft, rows, views_draft, views_network
@@ -392,11 +395,11 @@ def sums_draft() -> Draft:
     whole = ((0, 2), (0, 2))
     for part in (0, 1):
         ends = (2 * part, 2 * part + 2)
-        reads = (Access(p, ((0, 2), ends)), Access(q, (ends, (0, 2))))
-        reads += (Access(m, whole),) if part else ()
+        reads = [Access(p, ((0, 2), ends)), Access(q, (ends, (0, 2)))]
+        reads += [Access(m, whole)] if part else []
         tile = (("D", 0, 2), ("K", 0, 2), ("C", *ends))
         at = ("core[0]", 5 * part, 5)
-        draft.task(f"product[{part}]", at, reads, (Access(m, whole),), tile=tile)
+        draft.task(f"product[{part}]", at, tuple(reads), (Access(m, whole),), tile=tile)
     draft.task("neg", ("core[0].vector", 10, 5), (Access(m, whole),), (Access(n, whole),))
     return draft
 
@@ -542,3 +545,16 @@ def test_the_first_problems_of_many_are_raised(draft: Draft) -> None:
     assert raised.value.exit_code == 4
     assert len(raised.value.problems) == MOST_SHOWN + 1
     assert str(raised.value).endswith("and 3 more problems of this plan")
+
+
+def test_every_message_in_the_reference_is_one_that_is_tested_here() -> None:
+    tested = [
+        node.value
+        for node in ast.walk(ast.parse(Path(__file__).read_text("utf-8")))
+        if isinstance(node, ast.Constant) and isinstance(node.value, str)
+    ]
+    page = Path(__file__).parents[3] / "docs" / "reference" / "plan-checks.md"
+    rows_of_tables = re.findall(r"^\| .+ \| (`+)(.+)\1 \|$", page.read_text("utf-8"), re.MULTILINE)
+    examples = [example for _, example in rows_of_tables]
+    assert len(examples) > 35
+    assert [example for example in examples if example not in tested] == []

@@ -2,13 +2,15 @@
 
 import json
 import random
+from dataclasses import replace
 from itertools import combinations
 from typing import Any
 
 import pytest
 from tests.reference_data import ABSENT, REFERENCE_DATA
+from tests.timetable_builder import views_draft
 
-from tilewright.program.model import Box
+from tilewright.program.model import Box, Slot
 from tilewright.schedule.control_edges import PlaceUse, control_edges, place_edges, reduced
 
 CASES_FILE = REFERENCE_DATA / "oracle" / "vpux_cases.json"
@@ -136,3 +138,64 @@ def test_every_pair_that_must_wait_is_ordered_and_nothing_else_is_said(seed: int
     }
     assert wanted <= reachable(count, edges)
     assert edges <= wanted
+
+
+def test_what_follows_from_other_dependencies_goes() -> None:
+    #  0 -> 1 -> 2 -> 3, and shortcuts 0 -> 2, 0 -> 3, 1 -> 3; numbers need not be in order.
+    assert reduced([[], [0], [0, 1], [0, 1, 2]]) == ((), (0,), (1,), (2,))
+    assert reduced([[1, 2], [], [1]]) == ((2,), (), (1,))
+
+
+def test_a_circle_of_dependencies_is_refused() -> None:
+    with pytest.raises(ValueError, match="task 0 waits for itself through others"):
+        reduced([[1], [0]])
+
+
+@pytest.mark.parametrize("seed", range(50))
+def test_the_reduction_keeps_all_paths_and_no_edge_too_many(seed: int) -> None:
+    generator = random.Random(seed)
+    count = generator.randint(1, 12)
+    numbers = generator.sample(range(count), count)
+    waits: list[list[int]] = [[] for _ in range(count)]
+    edges = {
+        (one, other) for one, other in combinations(range(count), 2) if generator.random() < 0.4
+    }
+    for one, other in sorted(edges):
+        waits[numbers[other]].append(numbers[one])
+    place = {number: at for at, number in enumerate(numbers)}
+    paths = reachable(count, edges)
+
+    def kept(window: int) -> set[tuple[int, int]]:
+        found = reduced(waits, window=window)
+        return {(place[a], place[number]) for number in range(count) for a in found[number]}
+
+    exact = kept(count)
+    assert reachable(count, exact) == paths
+    assert all((a, b) not in reachable(count, exact - {(a, b)}) for a, b in exact)
+    assert exact <= kept(3) <= edges
+
+
+def test_edges_of_a_timetable_are_between_users_of_the_same_bytes() -> None:
+    timetable = views_draft().timetable()
+    names = [task.name for task in timetable.program.tasks]
+    found = [f"{names[a]} > {names[b]}" for a, b in control_edges(timetable)]
+    reuse = [edge for edge in found if edge.endswith("> exp[0]")]
+    # e takes the bytes of x (read by relu and neg) and w (read by add), r is b (made by add) and d
+    # (made by neg); that exp waits for relu follows from its waiting for add.
+    assert sorted(reuse) == ["add[0] > exp[0]", "add[1] > exp[0]", "neg[0] > exp[0]"]
+    # x is read by three, w by two, a by two, and e by the store.
+    assert len(found) == 3 + 2 + 2 + 3 + 1
+    assert "relu[0] > relu[1]" not in found
+
+
+def test_tasks_that_wait_anyway_and_those_at_the_same_time_get_no_edge() -> None:
+    draft = views_draft()
+    exp, store = draft.tasks[7], draft.tasks[8]
+    draft.tasks[7] = replace(exp, after=(5,))
+    draft.tasks[8] = replace(store, after=(7,))
+    draft.slots[2] = Slot(start_cycle=17, end_cycle=20)
+    edges = control_edges(draft.timetable())
+    assert (7, 8) not in edges, "it waits already"
+    assert (5, 7) not in edges
+    assert (6, 7) in edges
+    assert not any(2 in edge and 7 in edge for edge in edges), "relu[0] runs into exp[0]"

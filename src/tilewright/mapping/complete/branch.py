@@ -68,6 +68,8 @@ def branch_and_bound(
         nodes = merged(open_nodes[number])
         open_nodes[number].clear()
         nodes = _kept(graph, node_bounds, number, nodes, replace(limits, below=below))
+        if not nodes.tiles.size:
+            continue
         found = _completed(graph, node_bounds, number, nodes)
         chains += [entry for entry in found if entry[0] < below]
         # Values equal to the best stay in play: the model may treat one of them better.
@@ -117,7 +119,7 @@ def _completed(
 ) -> list[tuple[float, Ints]]:
     """Chains whose open cuts all lie at the whole nest, with their relaxed values."""
     relaxation, stage = graph.relaxation, graph.stages[number]
-    if not nodes.tiles.size or not relaxation.may_end(stage):
+    if not relaxation.may_end(stage):
         return []
     for operand, done in enumerate(stage):
         for cut in range(done, relaxation.depths[operand]):
@@ -145,7 +147,7 @@ def _branched(
     ahead = node_bounds.ahead.steps[operand][number] + node_bounds.ahead.least_ahead[following]
     tiles = np.flatnonzero(np.isfinite(ahead).any(axis=1))
     ahead = ahead[tiles]
-    if not tiles.size or not nodes.tiles.size:
+    if not tiles.size:
         return []
     so_far = node_bounds.so_far(nodes.totals)
     lattice = graph.relaxation.tables.lattice
@@ -162,7 +164,8 @@ def _branched(
             good = good[_most_promising(least[good], values[good], limits.width)]
         parents = nodes.pick(rows[inner[good]])
         part = with_cut(graph.relaxation, (operand, number), parents, tiles[outer[good]])
-        grown.append(part)
+        if part.tiles.size:
+            grown.append(part)
         count += len(part.tiles)
         if count // _MADE_PER_CANDIDATE > limits.budget:
             break

@@ -42,7 +42,9 @@ class Nodes:
 
 
 def merged(parts: Sequence[Nodes]) -> Nodes:
-    """All rows, each chain once."""
+    """All rows, each chain once; within a part there are no two of the same."""
+    if len(parts) == 1:
+        return parts[0]
     together = Nodes(
         np.concatenate([p.tiles for p in parts]),
         np.concatenate([p.totals for p in parts]),

@@ -195,6 +195,8 @@ def single_buffer_delay(
     cut = relaxation.tables.cuts[place[0]][place[1]]
     columns = relaxation.columns
     delayed = np.flatnonzero((reuse > 1) & cut.single_buffered[tiles])
+    if not delayed.size:
+        return delayed, np.zeros((0, columns.count))
     before = np.zeros((delayed.size, columns.count))
     after = np.zeros((delayed.size, columns.count))
     for transfer in cut.transfers:
