@@ -311,7 +311,7 @@ class Lowering:
             space = self.places.named(self.residence.home_of_kept(root), core)
             box = self.layout.kept[root, core]
             self.kept[root, core] = self.builder.buffer(root, box, space)
-            if self.network.by_name[root].role == "input":
+            if self.network.by_name[root].role in ("input", "constant"):
                 source = Access(self.builder.outside(root, self._beyond(root)), box)
                 target = Access(self.kept[root, core], box)
                 self.builder.transfer(source, [target], kind="load", name=f"{root} in")

@@ -14,6 +14,7 @@ from tilewright.machine.model import OUTPUT_OPERAND
 from tilewright.mapping.network import default_vector_unit
 from tilewright.network.graph import Network, Operand, Tensor
 from tilewright.program.boxes import Ranges, around, shifted, size_bytes, touched, whole
+from tilewright.program.cores import shares
 from tilewright.program.model import Box, Space
 from tilewright.program.places import Places
 from tilewright.program.stages import Stage, Storage
@@ -67,9 +68,9 @@ class Residence:
             InfeasibleError: an op does not fit however it is cut.
         """
         for stage in self.stages:
-            factors, parts = self._cut(stage)
+            factors = self.costs.unrolled(stage.op) if stage.worker == "array" else {}
             self.unrolled.append(factors)
-            self.parts.append(parts)
+            self.parts.append(shares(self.network, stage, factors, self.places.cores))
         self._find_boxes()
         for name in self._roots():
             if not self._may_keep(name):
@@ -84,37 +85,6 @@ class Residence:
             kept={key: box for key, box in self.boxes.items() if key[0] not in self.gone},
             in_place={number: name for number, name in in_place if name is not None},
         )
-
-    def _cut(self, stage: Stage) -> tuple[Mapping[str, int], tuple[Ranges, ...]]:
-        """How a stage is unrolled and shared out over the cores, for the fewest cycles."""
-        op, cores = stage.op, self.places.cores
-        full: Ranges = {dim: (0, size) for dim, size in op.dims}
-        best = self.costs.unrolled(op) if stage.worker == "array" else {}
-        weights, rest, _ = tileable(op)
-        found: tuple[Ranges, ...] = (full,)
-        least = _steps(op.sizes, best)
-        # Cores that share out the weights hold less of them each, and of the rest more.
-        heavy = sum(self._constant_bytes(stage)) > self._data_bytes(stage)
-        for dim in ((*weights, *rest) if heavy else (*rest, *weights)) if cores > 1 else ():
-            chunk = _share(op.sizes[dim], cores, best.get(dim, 1))
-            steps = _steps({**op.sizes, dim: chunk}, best)
-            if steps < least:
-                least = steps
-                starts = range(0, op.sizes[dim], chunk)
-                found = tuple(
-                    {**full, dim: (start, min(start + chunk, op.sizes[dim]))} for start in starts
-                )
-        return best, found
-
-    def _constant_bytes(self, stage: Stage) -> Iterator[int]:
-        for operand in stage.inputs:
-            if self.network.by_name[operand.tensor].role == "constant":
-                yield self.network.by_name[operand.tensor].size_bytes
-
-    def _data_bytes(self, stage: Stage) -> int:
-        names = {o.tensor for o in (*stage.inputs, *stage.results)}
-        tensors = [self.network.by_name[name] for name in sorted(names)]
-        return sum(t.size_bytes for t in tensors if t.role != "constant")
 
     def _find_boxes(self) -> None:
         for stage, parts in zip(self.stages, self.parts, strict=True):
@@ -488,20 +458,6 @@ def _key(work: Work) -> object:
         tuple(work.at_most.items()),
         work.op.coupled,
     )
-
-
-def _steps(sizes: Mapping[str, int], factors: Mapping[str, int]) -> int:
-    """Steps that an unrolled array takes through a nest."""
-    steps = 1
-    for dim, size in sizes.items():
-        steps *= -(-size // factors.get(dim, 1))
-    return steps
-
-
-def _share(size: int, cores: int, unit: int) -> int:
-    """The largest share of a loop when cores take about as much each, in whole units."""
-    even = -(-size // cores)
-    return min(size, -(-even // unit) * unit) if even >= unit else even
 
 
 def _aligned(size: int, space: Space) -> int:

@@ -1,0 +1,53 @@
+"""Sharing an op out over cores: along one loop, so that the busiest core has the fewest steps."""
+
+from collections.abc import Mapping
+
+from tilewright.network.graph import Network
+from tilewright.program.boxes import Ranges
+from tilewright.program.stages import Stage
+from tilewright.program.tile import tileable
+
+
+def shares(
+    network: Network, stage: Stage, unrolled: Mapping[str, int], cores: int
+) -> tuple[Ranges, ...]:
+    """The ranges of each core's part; fewer parts than cores where more would not help."""
+    sizes = stage.op.sizes
+    full: Ranges = {dim: (0, size) for dim, size in stage.op.dims}
+    best: tuple[Ranges, ...] = (full,)
+    if cores == 1:
+        return best
+    weights, rest, _ = tileable(stage.op)
+    least = _steps(sizes, unrolled)
+    for dim in (*weights, *rest) if _is_heavy(network, stage) else (*rest, *weights):
+        chunk = _largest_share(sizes[dim], cores, unrolled.get(dim, 1))
+        steps = _steps({**sizes, dim: chunk}, unrolled)
+        if steps < least:
+            least = steps
+            best = tuple(
+                {**full, dim: (start, min(start + chunk, sizes[dim]))}
+                for start in range(0, sizes[dim], chunk)
+            )
+    return best
+
+
+def _is_heavy(network: Network, stage: Stage) -> bool:
+    """Whether an op has more weights than data: then cores rather hold fewer weights each."""
+    names = dict.fromkeys(o.tensor for o in (*stage.inputs, *stage.results))
+    tensors = [network.by_name[name] for name in names]
+    constants = sum(t.size_bytes for t in tensors if t.role == "constant")
+    return 2 * constants > sum(t.size_bytes for t in tensors)
+
+
+def _steps(sizes: Mapping[str, int], unrolled: Mapping[str, int]) -> int:
+    """Steps that an unrolled array takes through a nest."""
+    steps = 1
+    for dim, size in sizes.items():
+        steps *= -(-size // unrolled.get(dim, 1))
+    return steps
+
+
+def _largest_share(size: int, cores: int, unit: int) -> int:
+    """The largest share of a loop when cores take about as much each, in whole units."""
+    even = -(-size // cores)
+    return min(size, -(-even // unit) * unit) if even >= unit else even
