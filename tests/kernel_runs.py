@@ -50,7 +50,9 @@ def tile_of(
                 array=array,
                 quantisation=quantisation.get(operand.tensor),
             )
-    return Tile(op=op, ranges=ranges, parts=parts, results=_wanted(network, op, ranges, quantisation))
+    return Tile(
+        op=op, ranges=ranges, parts=parts, results=_wanted(network, op, ranges, quantisation)
+    )
 
 
 def _wanted(

@@ -55,7 +55,7 @@ class Draft:
     def buffer(self, name: str, box: Box, address: int, view: View | None = None) -> int:
         """`name` is `tensor@space`."""
         tensor, _, space = name.partition("@")
-        size = prod(end - begin for begin, end in box)
+        size = prod(max(0, end - begin) for begin, end in box)
         self.buffers.append(
             Buffer(name=name, tensor=tensor, box=box, space=space, size_bytes=size, view=view)
         )

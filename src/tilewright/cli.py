@@ -221,6 +221,51 @@ def plan_(  # noqa: PLR0913  # one parameter per flag
 
 
 @tilewright.command()
+@click.argument("file", metavar="FILE.csv")
+@click.option("--capacity", metavar="SIZE", help="Bytes, or such as '512 KiB'; else the smallest.")
+@click.option("--draw", metavar="FILE", help="Draw time and addresses as SVG.")
+@click.option("-o", "--output", metavar="FILE", help="Write the CSV with a column of addresses.")
+@click.option("--budget", type=click.IntRange(0), default=1_000_000, help="Nodes to search.")
+@click.option("--seed", type=int, default=0, help="Seed of the orders that are tried.")
+@_JSON
+def place(  # noqa: PLR0913  # one parameter per flag
+    file: str,
+    capacity: str | None,
+    draw: str | None,
+    output: str | None,
+    budget: int,
+    seed: int,
+    as_json: bool,
+) -> None:
+    """Give buffers with known lives and sizes their addresses, packed as tight as can be.
+
+    FILE.csv has the columns id, lower, upper, size. Exit code 3 if they do not fit.
+    """
+
+    def run() -> None:
+        from pathlib import Path
+
+        from tilewright.placement.diagnose import require_fit
+        from tilewright.placement.files import read_csv, to_csv
+        from tilewright.placement.pack import PackOptions, pack
+        from tilewright.report.placement import placement_json, placement_view
+
+        options = PackOptions(node_budget=budget, seed=seed)
+        packing = pack(read_csv(file, _capacity(capacity)), options)
+        title = Path(file).name
+        if draw is not None:
+            from tilewright.report.placement_drawing import placement_svg
+
+            _write(draw, placement_svg(packing, title))
+        require_fit(packing, file, options)
+        if output is not None:
+            _write(output, to_csv(packing))
+        _print(lambda: placement_json(packing), lambda: placement_view(packing, title), as_json)
+
+    _exit_with(run, as_json=as_json)
+
+
+@tilewright.command()
 @click.argument("what", type=click.Choice(["machine"]))
 def schema(what: str) -> None:
     """Print the JSON schema of a file format, for editors and other tools."""
@@ -298,6 +343,29 @@ def _byte_sizes(pairs: Sequence[str]) -> tuple[tuple[str, int], ...]:
             message = f"--memory-limit {pair!r}: {error}"
             raise InputError(Problem(message=message, hint="write it as cmx='512 KiB'")) from None
     return tuple(found)
+
+
+def _capacity(text: str | None) -> int | None:
+    if text is None or (text.isascii() and text.isdecimal() and len(text) < 19):
+        return None if text is None else int(text)
+    from tilewright.units import parse_bits
+
+    try:
+        return parse_bits(text) // 8
+    except ValueError:
+        message = f"--capacity {text!r}: expected bytes, or a size with its unit"
+        hint = "such as --capacity 1048576 or --capacity '1 MiB'"
+        raise InputError(Problem(message=message, hint=hint)) from None
+
+
+def _write(path: str, text: str) -> None:
+    from pathlib import Path
+
+    try:
+        Path(path).write_text(text, "utf-8")
+    except OSError as error:
+        message = f"cannot be written: {error.strerror}"
+        raise InputError(Problem(file=path, message=message)) from None
 
 
 def _print(data: Callable[[], dict[str, Any]], view: Callable[[], Any], as_json: bool) -> None:

@@ -108,13 +108,15 @@ def _hints(found: Shortage) -> Iterator[str]:
         yield "a larger --budget may find a placement, or prove that there is none"
     what = {
         "remove": "without {}",
-        "spill": "with {} away while it is not in use at the peak",
+        "spill": "with {} spilled across the peak",
         "split": "with {} split into two halves",
     }
     for relief in found.reliefs:
         enough = ", which fits" if relief.peak_bytes <= found.capacity_bytes else ""
         phrase = what[relief.remedy].format(relief.buffer)
         yield f"{phrase}: {relief.peak_bytes:,} B{enough}"
+    if not found.reliefs:
+        yield "no single buffer helps by being removed, spilled or split"
 
 
 def _reliefs(

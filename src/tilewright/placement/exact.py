@@ -1,6 +1,7 @@
 """Exact placement: the complete search under many orders, and the smallest capacity by bounds."""
 
 import random
+import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
@@ -12,6 +13,8 @@ from tilewright.placement.sections import Instance
 _FIRST_NODES = 1_000
 _GROWTH_PERCENT = 150
 _FIRST_SLICE = 20_000
+# With so few, one order can be searched to its end, and changing it would only repeat work.
+_FEW_BUFFERS = 10
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -87,7 +90,7 @@ def place_lowest(
 def _rules(buffers: Sequence[Buffer], instance: Instance, seed: int) -> Iterator[tuple[Rule, int]]:
     """Orders without end, each with the nodes it may take; from the second round on shaken."""
     chance = random.Random(seed)
-    nodes = _FIRST_NODES
+    nodes = _FIRST_NODES if len(buffers) > _FEW_BUFFERS else sys.maxsize
     shake_percent = 0
     while True:
         for keys in _measures(buffers, instance):

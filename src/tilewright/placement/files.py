@@ -1,13 +1,14 @@
 """Placement problems as CSV, in MiniMalloc's format and with two columns more.
 
-Columns: `id`, `lower` and `upper` (half-open; or `start` and `end`, whose last cycle counts), `size`;
-and, where wanted, `alignment`, `hint`, `gaps` (such as `7-9 12-14`, half-open), `offset` (ours to
-write, and to check), `address` (fixed) and `group` (buffers of one group share one place).
+Columns: `id`, `lower` and `upper` (half-open; or `start` and `end`, whose last cycle counts) and
+`size`; where wanted `alignment`, `hint`, `gaps` (such as `7-9 12-14`, half-open), `address` (fixed)
+and `group` (buffers of one group share one place). `offset` is written, and ignored when read.
 """
 
 import csv
 import io
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import pairwise
 from pathlib import Path
 
 from tilewright.errors import InputError, Problem
@@ -92,7 +93,7 @@ def to_csv(packing: Packing) -> str:
 
 
 def _gaps(lives: Sequence[Life]) -> Iterator[str]:
-    for (_, end), (start, _) in zip(lives, lives[1:], strict=False):
+    for (_, end), (start, _) in pairwise(lives):
         yield f"{end}-{start}"
 
 

@@ -7,8 +7,9 @@ from tilewright.placement.bounds import max_live
 from tilewright.placement.free_list import FreeList
 from tilewright.placement.problem import Buffer
 
-# Orders look at every pair of buffers that meet; beyond this many the scans alone serve.
-MOST_PAIRS = 400_000
+# An order looks at every pair of buffers that meet, about a microsecond each: so many in all, and
+# for very large problems the scans alone serve.
+_MOST_LOOKS = 300_000
 _HEADROOMS_PERCENT = (0, 4, 12)
 
 
@@ -23,7 +24,7 @@ class Candidate:
 
 def portfolio(buffers: Sequence[Buffer], enough_bytes: int) -> Candidate:
     """The best of all methods; none is tried after one that reached `enough_bytes`."""
-    neighbours = meeting_pairs(buffers, MOST_PAIRS)
+    neighbours = meeting_pairs(buffers, _MOST_LOOKS)
     best: Candidate | None = None
     for method, attempt in _attempts(buffers, neighbours, enough_bytes):
         addresses = attempt()
@@ -57,7 +58,9 @@ def _attempts(
         neighbours = meeting_pairs(buffers, None)
     if neighbours is not None:
         known = neighbours
-        for method, order in greedy_orders(buffers).items():
+        looks = max(1, sum(map(len, known)) // 2)
+        orders = list(greedy_orders(buffers).items())
+        for method, order in orders[: max(1, _MOST_LOOKS // looks)]:
             attempts.append((method, lambda o=order: first_fit(buffers, o, known)))  # type: ignore[misc]  # the default binds the loop variable
     return attempts
 
@@ -77,7 +80,7 @@ def linear_scan(buffers: Sequence[Buffer]) -> list[int]:
 
 
 def scan_both_ends(buffers: Sequence[Buffer], capacity_bytes: int) -> list[int] | None:
-    """Linear scan with the shorter half of the lives taken from the top; None if it is too small."""
+    """Linear scan that puts the shorter half of the lives at the top; None if they do not fit."""
     lengths = sorted(buffer.end_cycle - buffer.start_cycle for buffer in buffers)
     middle = lengths[len(lengths) // 2]
     short = {j for j, b in enumerate(buffers) if b.end_cycle - b.start_cycle <= middle}

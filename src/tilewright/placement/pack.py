@@ -8,7 +8,6 @@ from tilewright.placement.bounds import granularity, simple_bound
 from tilewright.placement.climb import hill_climb
 from tilewright.placement.exact import Range, place_lowest, place_within
 from tilewright.placement.heuristics import (
-    MOST_PAIRS,
     Candidate,
     meeting_pairs,
     peak_bytes,
@@ -25,6 +24,7 @@ from tilewright.placement.search import Status
 from tilewright.placement.sections import instance_of, time_parts
 
 _EXACT = "exact search"
+_MOST_PAIRS_TO_CLIMB = 20_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -153,7 +153,7 @@ def _exact(buffers: Sequence[Buffer], addresses: tuple[int, ...]) -> Candidate:
 def _climbed(
     buffers: Sequence[Buffer], needs: _Needs, options: PackOptions, best: Candidate
 ) -> Candidate:
-    if not options.climb_evaluations or meeting_pairs(buffers, MOST_PAIRS) is None:
+    if not options.climb_evaluations or meeting_pairs(buffers, _MOST_PAIRS_TO_CLIMB) is None:
         return best
     climbed = hill_climb(
         buffers,

@@ -2,8 +2,8 @@
 
 Only canonical placements are looked for: those in which no buffer can move down to a lower place.
 A placement can always be made canonical, so nothing is lost. Each step takes a buffer whose
-lowest place is the lowest of its surroundings and puts it there; when that has failed, the buffer is
-*skipped*: it must be raised by something else below it, and so must all its twins. Parts of the
+lowest place is the lowest of its surroundings and puts it there; when that has failed, the buffer
+is *skipped*: something else must come below it and raise it, and all its twins too. Parts of the
 buffers that no longer meet are searched one after the other, and a part that fails leads straight
 back to the step that separated it. (Canonical placements, sections and the decomposition follow
 Moffitt, "MiniMalloc", ASPLOS 2023; skipping and the two ways to choose are our own.)
@@ -18,9 +18,9 @@ from typing import Literal
 from tilewright.placement.sections import UNFIXED, Instance
 
 try:
-    from tilewright.placement._search import search as compiled_search
+    from tilewright.placement import _search as kernel
 except ImportError:
-    compiled_search = None
+    kernel = None  # type: ignore[assignment]  # not compiled here
 
 
 class Status(Enum):
@@ -48,6 +48,11 @@ class Outcome:
     addresses: tuple[int, ...] = ()
 
 
+def is_compiled() -> bool:
+    """Whether the compiled search is there."""
+    return kernel is not None
+
+
 def search(
     instance: Instance,
     rule: Rule,
@@ -66,11 +71,12 @@ def search(
         return Outcome(status=Status.EXHAUSTED, nodes=0)
     # A fixed buffer may have others below it, which only the order by address takes care of.
     by_section = rule.lowest_section_first and not instance.has_fixed
-    if compiled_search is not None and engine == "fastest":
+    if is_compiled() and engine == "fastest":
         addresses = array("q", bytes(8 * len(instance.sizes)))
-        sizes, alignments, fixed, twins, *lists = instance.packed
-        code, nodes = compiled_search(
-            sizes, alignments, fixed, twins, array("q", rule.order), *lists,
+        sizes, alignments, fixed, twins, s_at, s_buffers, of_at, of, n_at, n_of = instance.packed
+        code, nodes = kernel.search(
+            sizes, alignments, fixed, twins, array("q", rule.order),
+            s_at, s_buffers, of_at, of, n_at, n_of,
             addresses, capacity_bytes, node_budget, by_section,
         )  # fmt: skip
         status = Status(code)

@@ -10,16 +10,17 @@ loaded before E(i):
     E(i) >= W(0 .. i - 1) / rate
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from math import ceil
 
 import numpy as np
 
 from tilewright.mapping.network import default_vector_unit
-from tilewright.network.graph import Network
+from tilewright.network.graph import Network, Operand, Tensor
+from tilewright.program.boxes import size_bytes, touched
 from tilewright.program.places import Places
-from tilewright.program.stages import Stage
+from tilewright.program.stages import Stage, Storage
 from tilewright.program.tile_cost import TileCosts
 
 
@@ -30,11 +31,11 @@ class NetworkBounds:
     array_cycles: int
     vector_cycles: int
     transfer_cycles: int
-    """Every constant and every input comes once."""
+    """Every constant and what is read of every input comes once."""
     joint_cycles: int
     """With what a scratchpad can hold in advance, for this order of the stages."""
     traffic_bytes: int
-    """Every constant and every input comes once, every result goes once."""
+    """The bytes that come so, and every result goes once."""
 
     @property
     def cycles(self) -> int:
@@ -43,19 +44,24 @@ class NetworkBounds:
 
 
 def network_bounds(
-    network: Network, stages: Sequence[Stage], places: Places, costs: TileCosts
+    network: Network,
+    stages: Sequence[Stage],
+    storage: Mapping[str, Storage],
+    places: Places,
+    costs: TileCosts,
 ) -> NetworkBounds:
     """Bounds from the least work of every stage and the bytes that must come and go."""
     unit = places.core.vector or default_vector_unit(places.core)
     array, vector = np.zeros(len(stages)), 0.0
     weights = np.zeros(len(stages))
+    known: set[str] = set()
     for number, stage in enumerate(stages):
         if stage.worker == "array":
             array[number] = costs.fewest_steps(stage.op) / places.cores
         elif stage.worker == "vector":
             vector += stage.op.points / unit.lanes / places.cores
-        weights[number] = _constant_bytes(network, stage)
-    entering = int(weights.sum()) + sum(t.size_bytes for t in network.inputs)
+        weights[number] = sum(_constant_bytes(network, stage, known))
+    entering = int(weights.sum()) + _input_bytes(network, stages, storage)
     rate, room = _rate(places), _room(places)
     joint = _joint(array, weights if room else np.zeros(len(stages)), room, rate)
     return NetworkBounds(
@@ -67,16 +73,32 @@ def network_bounds(
     )
 
 
-def _constant_bytes(network: Network, stage: Stage) -> int:
-    """Bytes of constants that a stage reads; of a table it looks up, no more than it takes."""
-    total = 0
+def _constant_bytes(network: Network, stage: Stage, known: set[str]) -> Iterator[int]:
+    """Bytes of constants that a stage is the first to read; of a table, no more than it takes."""
     for operand in stage.inputs:
         tensor = network.by_name[operand.tensor]
-        if tensor.role == "constant":
+        if tensor.role == "constant" and tensor.name not in known:
+            known.add(tensor.name)
             looked_up = stage.op.kind == "gather" and operand.index is None
             made = network.by_name[stage.results[0].tensor].size_bytes
-            total += min(made, tensor.size_bytes) if looked_up else tensor.size_bytes
-    return total
+            yield min(made, tensor.size_bytes) if looked_up else _read_bytes(stage, operand, tensor)
+
+
+def _input_bytes(network: Network, stages: Sequence[Stage], storage: Mapping[str, Storage]) -> int:
+    """Bytes of each input that some stage reads at once, the most over all stages."""
+    most: dict[str, int] = {}
+    for stage in stages:
+        for operand in stage.inputs:
+            root = storage[operand.tensor].root
+            if network.by_name[root].role == "input":
+                size = _read_bytes(stage, operand, network.by_name[operand.tensor])
+                most[root] = max(most.get(root, 0), size)
+    return sum(most.values())
+
+
+def _read_bytes(stage: Stage, operand: Operand, tensor: Tensor) -> int:
+    ranges = {dim: (0, size) for dim, size in stage.op.dims}
+    return size_bytes(touched(operand, ranges, tensor.shape), tensor)
 
 
 def _rate(places: Places) -> float:

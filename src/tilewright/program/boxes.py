@@ -1,6 +1,7 @@
 """Boxes of tensors: which elements a range of an op's loops touches."""
 
 from collections.abc import Mapping, Sequence
+from itertools import product
 from math import prod
 
 from tilewright.network.graph import Index, Operand, Tensor
@@ -78,6 +79,50 @@ def around(a: Box, b: Box) -> Box:
     if is_empty(b):
         return a
     return tuple((min(s, u), max(t, v)) for (s, t), (u, v) in zip(a, b, strict=True))
+
+
+def covering(boxes: Sequence[Box], shape: Sequence[int]) -> list[Box]:
+    """The boxes made larger until every element of a tensor lies in one of them.
+
+    A gap goes to the boxes before it; where that is not enough, the first box gets everything.
+    Empty boxes stay empty.
+
+    >>> covering([((1, 4),), ((6, 8),)], [9])
+    [((0, 6),), ((6, 9),)]
+    """
+    solid = [box for box in boxes if not is_empty(box)]
+    if not solid:
+        return list(boxes)
+    axes = [_without_gaps([box[axis] for box in solid], size) for axis, size in enumerate(shape)]
+    grown = list(zip(*axes, strict=True)) if shape else solid
+    if not _covers(grown, shape):
+        grown[0] = whole(shape)
+    larger = iter(grown)
+    return [box if is_empty(box) else next(larger) for box in boxes]
+
+
+def _without_gaps(spans: Sequence[tuple[int, int]], size: int) -> list[tuple[int, int]]:
+    first = min(start for start, _ in spans)
+    found = []
+    for start, stop in spans:
+        if not any(s <= stop < t for s, t in spans):
+            stop = min((s for s, _ in spans if s > stop), default=size)
+        found.append((0 if start == first else start, stop))
+    return found
+
+
+def _covers(boxes: Sequence[Box], shape: Sequence[int]) -> bool:
+    """Whether every element of a tensor lies in one of the boxes, looked up where they begin."""
+    if any(contains(box, whole(shape)) for box in boxes):
+        return True
+    starts = [sorted({0, *(end for box in boxes for end in box[i])}) for i in range(len(shape))]
+    corners = product(
+        *([s for s in edges if s < size] for edges, size in zip(starts, shape, strict=True))
+    )
+    return all(
+        any(all(s <= at < t for at, (s, t) in zip(corner, box, strict=True)) for box in boxes)
+        for corner in corners
+    )
 
 
 def shifted(box: Box, by: Sequence[int]) -> Box:

@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
+from tilewright.errors import InfeasibleError, Problem
 from tilewright.network.graph import Network
 from tilewright.program.boxes import (
     contains,
@@ -17,6 +18,15 @@ from tilewright.program.model import Access, Box, Buffer, Charge, Route, Space, 
 from tilewright.program.places import Places
 from tilewright.program.stages import Storage
 from tilewright.units import packed_bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Copy:
+    """A box that has to get from one buffer to others, all of it to each."""
+
+    source: Access
+    targets: tuple[Access, ...]
+    kind: TaskKind
 
 
 @dataclass
@@ -120,39 +130,48 @@ class Builder:
             self._writers.setdefault(root, []).append((box, number))
         return number
 
-    def transfer(
-        self, source: Access, targets: Sequence[Access], *, kind: TaskKind, name: str, op: str = ""
-    ) -> int:
-        """Append a transfer from one buffer to one or, for the same bytes, several others."""
-        read = self.buffers[source.buffer]
-        routes = [self.route(read.space, self.buffers[t.buffer].space) for t in targets]
-        size = size_bytes(source.box, self.network.by_name[read.tensor])
-        first = routes[0]
-        space = {s.name: s.memory for s in self.places.spaces}
-        charges = [Charge(space[read.space], size, 0, size * first.read_pj_per_byte)]
-        charges += [Charge(space[r.target], 0, size, size * r.write_pj_per_byte) for r in routes]
+    def transfer(self, copies: Sequence[Copy], *, name: str) -> int:
+        """Append a transfer: copies that all go the same way, each to one or several buffers.
+
+        Raises:
+            InfeasibleError: nothing moves bytes between their spaces.
+        """
+        first = copies[0]
+        source = self.buffers[first.source.buffer]
+        routes = [self._route(source, self.buffers[t.buffer]) for t in first.targets]
+        size = sum(self.copy_bytes(copy) for copy in copies)
+        memory = {s.name: s.memory for s in self.places.spaces}
+        charges = [Charge(memory[source.space], size, 0, size * routes[0].read_pj_per_byte)]
+        charges += [Charge(memory[r.target], 0, size, size * r.write_pj_per_byte) for r in routes]
+        pairs = [(copy.source, target) for copy in copies for target in copy.targets]
         return self.add(
             Task(
                 name=name,
-                kind=kind,
-                engine=first.engine,
+                kind=first.kind,
+                engine=routes[0].engine,
                 cycles=max(route.cycles(size) for route in routes),
-                reads=(source,),
-                writes=tuple(targets),
-                op=op,
-                setup_cycles=first.setup_cycles,
+                reads=tuple(s for s, _ in pairs) if len(copies) > 1 else (first.source,),
+                writes=tuple(target for _, target in pairs),
+                setup_cycles=routes[0].setup_cycles,
                 ports=tuple(dict.fromkeys(port for route in routes for port in route.ports)),
                 charges=tuple(charges),
             )
         )
 
-    def route(self, source: str, target: str) -> Route:
-        """The way between two spaces.
+    def copy_bytes(self, copy: Copy) -> int:
+        """Bytes that a copy reads."""
+        tensor = self.buffers[copy.source.buffer].tensor
+        return size_bytes(copy.source.box, self.network.by_name[tensor])
 
-        Raises:
-            KeyError: there is none.
-        """
-        return self.places.routes[source, target]
+    def _route(self, source: Buffer, target: Buffer) -> Route:
+        found = self.places.routes.get((source.space, target.space))
+        if found is None:
+            memory = {s.name: s.memory for s in self.places.spaces}
+            message = f"nothing moves {source.tensor!r} from {source.space} to {target.space}"
+            pair = f"[{memory[source.space]}, {memory[target.space]}]"
+            hint = f"let a DMA engine serve the route {pair}"
+            raise InfeasibleError(Problem(message=message, hint=hint))
+        return found
 
     def _below(self, access: Access) -> tuple[int, Box | None]:
         """The buffer that holds the bytes of an access, and where; None: under another shape."""

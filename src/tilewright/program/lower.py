@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import product, zip_longest
+from itertools import chain, product, zip_longest
 
 from tilewright.errors import InfeasibleError, Problem
 from tilewright.machine.model import OUTPUT_OPERAND, Machine
@@ -15,10 +15,11 @@ from tilewright.program.boxes import (
     elements,
     is_empty,
     overlap,
+    shifted,
     size_bytes,
     touched,
 )
-from tilewright.program.build import Builder
+from tilewright.program.build import Builder, Copy
 from tilewright.program.model import Access, Box, Charge, Program, Route, Space, Task, TaskKind
 from tilewright.program.places import Places, core_engine, places_of, vector_engine
 from tilewright.program.residence import ANYWHERE, Layout, Residence
@@ -63,8 +64,18 @@ def lower(
         stages=tuple(stages),
         layout=layout,
         assumptions=places.assumptions,
-        bounds=network_bounds(network, stages, places, costs),
+        bounds=network_bounds(network, stages, storage, places, costs),
     )
+
+
+@dataclass(frozen=True, slots=True)
+class Tile:
+    """What one task computes: ranges of the loops, within the part of its core."""
+
+    core: int
+    part: Ranges
+    ranges: Ranges
+    sums: Sums
 
 
 @dataclass
@@ -80,6 +91,7 @@ class Lowering:
     kept: dict[tuple[str, int], int] = field(default_factory=dict)
     staged: dict[tuple[str, Box, str], int] = field(default_factory=dict)
     """Buffers of tiles that were brought, by tensor, box and space."""
+    pending: list[Copy] = field(default_factory=list)
     partial: dict[tuple[int, Box], int] = field(default_factory=dict)
     last: dict[int, int] = field(default_factory=dict)
     """Per core the last tile of the stage at hand."""
@@ -113,32 +125,39 @@ class Lowering:
         """Emit a stage's tiles, one core's after the other's, in the order of its tiling."""
         tiling, parts = self.layout.tilings[number], self.layout.parts[number]
         sums = [d for d in tileable(stage.op)[2] if d in tiling.order]
-        tiles = [list(_tiles(ranges, tiling.lengths, tiling.order)) for ranges in parts]
+        tiles = [
+            [
+                Tile(core, part, ranges, _sums(part, ranges, sums))
+                for ranges in _tiles(part, tiling.lengths, tiling.order)
+            ]
+            for core, part in enumerate(parts)
+        ]
         sharing = self._sharing(stage, tiles)
         self.last.clear()
         for column in zip_longest(*tiles):
-            for core, ranges in enumerate(column):
-                if ranges is not None:
-                    self._replace_input(number, stage, core)
-                    part = _sums(parts[core], ranges, sums)
-                    self._emit_tile(stage, core, ranges, part, sharing)
+            for tile in column:
+                if tile is not None:
+                    self._replace_input(number, stage, tile.core)
+                    self._emit_tile(stage, tile, sharing)
         self.partial.clear()
 
-    def _operands(self, stage: Stage) -> list[Operand]:
-        return [self.residence.tile_operand(stage, operand) for operand in stage.inputs]
+    def _boxes(self, stage: Stage, tile: Tile) -> Iterator[tuple[Operand, Box]]:
+        """What a tile reads; of a small constant, all that its core will ever want."""
+        for operand in stage.inputs:
+            ranges = tile.part if self.residence.comes_whole(stage, operand) else tile.ranges
+            box = touched(operand, ranges, self.network.by_name[operand.tensor].shape)
+            if not is_empty(box):
+                yield operand, box
 
     def _sharing(
-        self, stage: Stage, tiles: Sequence[Sequence[Ranges]]
+        self, stage: Stage, tiles: Sequence[Sequence[Tile]]
     ) -> Mapping[tuple[str, Box], tuple[int, ...]]:
         """Which cores want the same box of a tensor that comes from outside."""
         wanted: dict[tuple[str, Box], dict[int, None]] = {}
         if len(tiles) > 1:
-            for core, ranges_of_core in enumerate(tiles):
-                for ranges in ranges_of_core:
-                    for operand in self._operands(stage):
-                        shape = self.network.by_name[operand.tensor].shape
-                        key = operand.tensor, touched(operand, ranges, shape)
-                        wanted.setdefault(key, {})[core] = None
+            for tile in chain.from_iterable(tiles):
+                for operand, box in self._boxes(stage, tile):
+                    wanted.setdefault((operand.tensor, box), {})[tile.core] = None
         return {key: tuple(cores) for key, cores in wanted.items()}
 
     def _replace_input(self, number: int, stage: Stage, core: int) -> None:
@@ -149,20 +168,14 @@ class Lowering:
             self.kept[made, core] = self.builder.in_place(made, self.kept[name, core])
 
     def _emit_tile(
-        self,
-        stage: Stage,
-        core: int,
-        ranges: Ranges,
-        sums: Sums,
-        sharing: Mapping[tuple[str, Box], tuple[int, ...]],
+        self, stage: Stage, tile: Tile, sharing: Mapping[tuple[str, Box], tuple[int, ...]]
     ) -> None:
+        core, ranges, sums = tile.core, tile.ranges, tile.sums
         reads = []
-        for operand in self._operands(stage):
-            shape = self.network.by_name[operand.tensor].shape
-            box = touched(operand, ranges, shape)
-            if not is_empty(box):
-                cores = sharing.get((operand.tensor, box), (core,))
-                reads.append(self._read(stage, operand, box, core, cores))
+        for operand, box in self._boxes(stage, tile):
+            cores = sharing.get((operand.tensor, box), (core,))
+            reads.append(self._read(stage, operand, box, core, cores))
+        self._start_copies()
         reads += self._partial_sums(stage, core, ranges, sums.continued)
         if sums.unfinished:
             writes = self._partial_sums(stage, core, ranges, True)
@@ -189,7 +202,7 @@ class Lowering:
         )
         for source, target in outgoing:
             name = f"{self.builder.buffers[source.buffer].tensor} out"
-            self.builder.transfer(source, [target], kind="store", name=name)
+            self.builder.transfer([Copy(source, (target,), "store")], name=name)
 
     def _engine(
         self, stage: Stage, core: int, reads: Sequence[Access], writes: Sequence[Access]
@@ -314,7 +327,7 @@ class Lowering:
             if self.network.by_name[root].role in ("input", "constant"):
                 source = Access(self.builder.outside(root, self._beyond(root)), box)
                 target = Access(self.kept[root, core], box)
-                self.builder.transfer(source, [target], kind="load", name=f"{root} in")
+                self.builder.transfer([Copy(source, (target,), "load")], name=f"{root} in")
         return self.kept[root, core]
 
     def _beyond(self, root: str) -> Space:
@@ -340,16 +353,32 @@ class Lowering:
                 Access(self.builder.buffer(tensor, source.box, space), source.box)
                 for space in fresh
             ]
-            try:
-                self.builder.transfer(source, made, kind=kind, name=f"{tensor} in")
-            except KeyError:
-                near = self.builder.buffers[source.buffer].space
-                message = f"nothing moves {tensor!r} from {near} to {wanted.name}"
-                hint = f"let a DMA engine serve the route [{near}, {wanted.memory}]"
-                raise InfeasibleError(Problem(message=message, hint=hint)) from None
+            self.pending.append(Copy(source, tuple(made), kind))
             for space, access in zip(fresh, made, strict=True):
                 self.staged[tensor, source.box, space.name] = access.buffer
         return Access(self.staged[tensor, source.box, wanted.name], source.box)
+
+    def _start_copies(self) -> None:
+        """Emit the copies that a task wants; those that take less than their set-up go together."""
+        while self.pending:
+            first = max(self.pending, key=lambda copy: elements(copy.source.box))
+            together = [c for c in self.pending if c is not first and self._may_join(first, c)]
+            self.pending = [c for c in self.pending if c is not first and c not in together]
+            tensor = self.builder.buffers[first.source.buffer].tensor
+            self.builder.transfer([first, *together], name=f"{tensor} in")
+
+    def _may_join(self, first: Copy, other: Copy) -> bool:
+        """Whether two copies go the same way and the second is hardly worth a transfer."""
+        if first.kind != other.kind or self._ends(first) != self._ends(other):
+            return False
+        source, target, *_ = self._ends(other)
+        route = self.places.routes.get((source, target))
+        size = self.builder.copy_bytes(other)
+        return route is not None and route.cycles(size) < 2 * route.setup_cycles
+
+    def _ends(self, copy: Copy) -> tuple[str, ...]:
+        buffers = self.builder.buffers
+        return tuple(buffers[access.buffer].space for access in (copy.source, *copy.targets))
 
     def _partial_sums(self, stage: Stage, core: int, ranges: Ranges, wanted: bool) -> list[Access]:
         """Where a task finds or leaves partial sums."""
@@ -397,16 +426,17 @@ class Lowering:
 
     def _kept_copies(self, tensor: str, box: Box) -> Iterator[tuple[int, Access]]:
         """Parts of a box that cores keep."""
-        lies = self.storage[tensor]
+        root, below = self.residence.root_box(tensor, box)
+        back = [start - moved for (start, _), (moved, _) in zip(box, below, strict=True)]
         for core in range(self.places.cores):
-            if (lies.root, core) not in self.layout.kept:
+            if (root, core) not in self.layout.kept:
                 continue
-            kept = self._kept(lies.root, core)
+            common = overlap(self.layout.kept[root, core], below)
+            if is_empty(common):
+                continue
+            kept = self._kept(root, core)
             assert kept is not None
-            view = self.builder.view(kept, tensor)
-            common = overlap(self.builder.buffers[view].box, box)
-            if not is_empty(common):
-                yield core, Access(view, common)
+            yield core, Access(self.builder.view(kept, tensor), shifted(common, back))
 
     def _goes_out(self, tensor: str) -> bool:
         """Whether a tensor has to be outside: it is a result, or part of one, or is not kept."""

@@ -9,18 +9,33 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from tilewright.errors import InfeasibleError, Problem
 from tilewright.machine.model import OUTPUT_OPERAND
 from tilewright.mapping.network import default_vector_unit
 from tilewright.network.graph import Network, Operand, Tensor
-from tilewright.program.boxes import Ranges, around, shifted, size_bytes, touched, whole
+from tilewright.program.boxes import (
+    Ranges,
+    around,
+    contains,
+    covering,
+    shifted,
+    size_bytes,
+    touched,
+    whole,
+)
 from tilewright.program.cores import shares
 from tilewright.program.model import Box, Space
 from tilewright.program.places import Places
+from tilewright.program.refusal import refusal
 from tilewright.program.stages import Stage, Storage
-from tilewright.program.tile import Goal, Tenant, Tiling, Work, choose, tile_bytes, tileable
+from tilewright.program.tile import (
+    Goal,
+    Tenant,
+    Tiling,
+    Work,
+    choose,
+    tileable,
+)
 from tilewright.program.tile_cost import CARRIERS, TileCosts
-from tilewright.units import format_bytes
 
 SMALL_SHARE = 16
 """A constant beside the weights comes whole if it takes no more than this part of a memory."""
@@ -60,6 +75,10 @@ class Residence:
     gone: dict[str, None] = field(default_factory=dict)
     """Roots that are not kept, in the order in which that was decided."""
     _tilings: dict[object, Tiling | None] = field(default_factory=dict)
+    _chosen: dict[int, Tiling | None] = field(default_factory=dict)
+    """By stage, what was chosen when it was last looked at."""
+    _names: Counter[str] = field(default_factory=Counter)
+    _readers: Counter[str] = field(default_factory=Counter)
 
     def layout(self) -> Layout:
         """Decide everything.
@@ -75,9 +94,14 @@ class Residence:
         for name in self._roots():
             if not self._may_keep(name):
                 self.gone[name] = None
-        for number in range(len(self.stages)):
-            self._make_room(number)
-        tilings = [self._tiling(number) for number in range(len(self.stages))]
+        # What is sent out for one stage may have been the room of another's result: look again.
+        settled = -1
+        while settled != len(self.gone):
+            settled = len(self.gone)
+            for number in range(len(self.stages)):
+                self._make_room(number)
+                self._chosen[number] = self._tiling(number)
+        tilings = [self._chosen[number] for number in range(len(self.stages))]
         in_place = ((n, self._overwritten(n)) for n in range(len(self.stages)))
         return Layout(
             parts=tuple(self.parts),
@@ -98,20 +122,15 @@ class Residence:
                         continue
                     key = (root, core)
                     self.boxes[key] = around(self.boxes[key], box) if key in self.boxes else box
-
         for root in self._roots():
             self._cover(root)
 
     def _cover(self, root: str) -> None:
-        """Give elements that nobody reads to the core that keeps their neighbours."""
+        """Give elements that nobody reads to a core that keeps their neighbours."""
         keys = [key for key in self.boxes if key[0] == root]
-        for axis, size in enumerate(self.network.by_name[root].shape):
-            first = min(self.boxes[key][axis][0] for key in keys)
-            last = max(self.boxes[key][axis][1] for key in keys)
-            for key in keys:
-                start, stop = self.boxes[key][axis]
-                span = (0 if start == first else start, size if stop == last else stop)
-                self.boxes[key] = (*self.boxes[key][:axis], span, *self.boxes[key][axis + 1 :])
+        shape = self.network.by_name[root].shape
+        boxes = covering([self.boxes[key] for key in keys], shape)
+        self.boxes.update(zip(keys, boxes, strict=True))
 
     def root_box(self, tensor: str, box: Box) -> tuple[str, Box]:
         """The storage that a box of a tensor lies in, and where; all of it for another shape."""
@@ -126,7 +145,7 @@ class Residence:
     def _may_keep(self, root: str) -> bool:
         """Inputs come tile by tile, unless they come only once."""
         tensor = self.network.by_name[root]
-        if self.places.home(OUTPUT_OPERAND) is None:
+        if self.places.home(OUTPUT_OPERAND) is None or not self._bytes(root):
             return False
         if tensor.role == "input":
             origin = self.places.origin("I1")
@@ -139,15 +158,13 @@ class Residence:
         )
         return not streamed
 
-    def tile_operand(self, stage: Stage, operand: Operand) -> Operand:
-        """An operand as tiles touch it: a small constant comes whole, once for all tiles."""
+    def comes_whole(self, stage: Stage, operand: Operand) -> bool:
+        """Whether an operand is a small constant, which comes once for all tiles of a core."""
         tensor = self.network.by_name[operand.tensor]
         memory = self.where(stage, operand)
         if tensor.role != "constant" or not memory or operand.name == "W":
-            return operand
-        room = self.places.named(memory, 0).size_bytes
-        small = tensor.size_bytes * SMALL_SHARE <= room
-        return replace(operand, index=None) if small else operand
+            return False
+        return tensor.size_bytes * SMALL_SHARE <= self.places.named(memory, 0).size_bytes
 
     def where(self, stage: Stage, operand: Operand) -> str | None:
         """The memory in which a stage wants an operand; None: it reads or writes it outside."""
@@ -188,14 +205,16 @@ class Residence:
                     return
             self.gone[largest] = None
         if now is None:
-            raise self._refusal(number)
+            held = [name for name in self._touched_roots(number) if name not in self.gone]
+            kept = {name: (self.home_of_kept(name), self._bytes(name)) for name in held}
+            raise refusal(self._work(number), self.places, kept)
 
     def _may_send(self, root: str) -> bool:
-        return (
-            root not in self.gone
-            and self.places.overflow() is not None
-            and self.network.by_name[root].role != "input"
-        )
+        overflow = self.places.overflow()
+        if root in self.gone or overflow is None or self.network.by_name[root].role == "input":
+            return False
+        near = self.places.named(self.home_of_kept(root), 0)
+        return (near.name, overflow.name) in self.places.routes
 
     def _way_out(self, root: str) -> float:
         """Cycles of a tensor's transfers at its other end."""
@@ -243,11 +262,13 @@ class Residence:
 
     def _is_plain(self, name: str) -> bool:
         """Whether a tensor is all of its storage, under one name."""
-        return sum(1 for lies in self.storage.values() if lies.root == name) == 1
+        if not self._names:
+            self._names.update(lies.root for lies in self.storage.values())
+        return self._names[name] == 1
 
     def _is_free_after(self, name: str) -> bool:
-        if not hasattr(self, "_readers"):
-            self._readers = Counter(o.tensor for s in self.stages for o in s.op.inputs)
+        if not self._readers:
+            self._readers.update(o.tensor for s in self.stages for o in s.op.inputs)
         return self._readers[name] == 1 and self.network.by_name[name].role == "activation"
 
     def _same_size(self, a: str, b: str) -> bool:
@@ -280,7 +301,7 @@ class Residence:
         return Work(
             op=stage.op,
             lengths={dim: stop - start for dim, (start, stop) in ranges.items()},
-            tenants=tuple(self._tenants(stage)),
+            tenants=tuple(self._tenants(number)),
             room=room,
             unrolled=self.unrolled[number],
             rate=1.0 if stage.worker == "array" else float(unit.lanes),
@@ -304,7 +325,7 @@ class Residence:
         if not before:
             return {}
         producer, operand = max(before, key=lambda pair: pair[0])
-        tiling, result = self._tiling(producer), self.stages[producer].results[0]
+        tiling, result = self._chosen.get(producer), self.stages[producer].results[0]
         if tiling is None or operand.index is None or result.index is None:
             return {}
         for axis, made in zip(operand.index, result.index, strict=True):
@@ -319,21 +340,25 @@ class Residence:
     def _makes(self, number: int, tensor: str) -> bool:
         return any(o.tensor == tensor for o in self.stages[number].results)
 
-    def _tenants(self, stage: Stage) -> Iterator[Tenant]:
+    def _tenants(self, number: int) -> Iterator[Tenant]:
+        stage = self.stages[number]
         for operand in stage.inputs:
-            yield from self._tenant(stage, operand, result=False)
+            yield from self._tenant(number, operand, result=False)
         for operand in stage.results:
-            yield from self._tenant(stage, operand, result=True)
+            yield from self._tenant(number, operand, result=True)
 
-    def _tenant(self, stage: Stage, operand: Operand, *, result: bool) -> Iterator[Tenant]:
+    def _tenant(self, number: int, operand: Operand, *, result: bool) -> Iterator[Tenant]:
+        stage = self.stages[number]
         tensor = self.network.by_name[operand.tensor]
         memory = self.where(stage, operand)
         if memory is None:
             return
-        operand = self.tile_operand(stage, operand)
+        if self.comes_whole(stage, operand):
+            operand = replace(operand, index=None)
         root = self.storage[operand.tensor].root
         kept = (root, 0) in self.boxes and root not in self.gone
-        if kept and (result or memory in (ANYWHERE, self.home_of_kept(root))):
+        here = kept and memory in (ANYWHERE, self.home_of_kept(root))
+        if self._is_stored_from_kept(number, operand) if kept and result else here:
             return
         home = self.places.home("I1")
         memory = memory or (home.name if home is not None else "")
@@ -348,6 +373,21 @@ class Residence:
             pj_per_byte=route[2],
             constant=tensor.role == "constant",
             result=result,
+        )
+
+    def _is_stored_from_kept(self, number: int, operand: Operand) -> bool:
+        """Whether no core needs a tile beside what it keeps of a result to take it outside."""
+        root = self.storage[operand.tensor].root
+        if all(self.storage[t.name].root != root for t in self.network.outputs):
+            return True
+        shape = self.network.by_name[operand.tensor].shape
+        made = (
+            self.root_box(operand.tensor, touched(operand, ranges, shape))[1]
+            for ranges in self.parts[number]
+        )
+        return all(
+            (root, core) in self.boxes and contains(self.boxes[root, core], box)
+            for core, box in enumerate(made)
         )
 
     def route(
@@ -406,42 +446,6 @@ class Residence:
         port = home.port(OUTPUT_OPERAND, "tl") or home.ports[0] if home is not None else None
         return port.bits_per_cycle / 8 if port is not None else 1.0
 
-    def _refusal(self, number: int) -> InfeasibleError:
-        """Why a stage cannot be cut to fit: the memory, what lies in it, and the size it needs."""
-        work, stage = self._work(number), self.stages[number]
-        weights, rest, sums = tileable(stage.op)
-        least = {d: 1 if d in (*weights, *rest, *sums) else n for d, n in work.lengths.items()}
-        problems = []
-        for space in self.places.spaces:
-            if space.kind != "scratchpad" or space.core not in (0, None):
-                continue
-            tiles = [t for t in work.tenants if t.memory == space.memory]
-            sizes = [int(tile_bytes(t, least, work.alignment)) for t in tiles]
-            short = sum(sizes) - work.room[space.memory]
-            if short <= 0:
-                continue
-            held = [
-                f"{name} {format_bytes(self._bytes(name))}"
-                for name in self._touched_roots(number)
-                if name not in self.gone and self.home_of_kept(name) == space.memory
-            ]
-            parts = [
-                f"{t.operand.tensor} {format_bytes(n)}" for t, n in zip(tiles, sizes, strict=True)
-            ]
-            wanted = space.size_bytes + short
-            problems.append(
-                Problem(
-                    message=(
-                        f"op {stage.op.name!r} does not fit in {space.memory}: it needs "
-                        f"{wanted:,} B at once, {short:,} B more than there are "
-                        f"({', '.join([*held, *parts])})"
-                    ),
-                    hint=f"{space.memory} would have to hold at least {wanted:,} B",
-                )
-            )
-        message = f"op {stage.op.name!r} does not fit however it is cut"
-        return InfeasibleError(*(problems or [Problem(message=message)]))
-
 
 def _key(work: Work) -> object:
     """What a choice of tiles depends on; names do not matter."""
@@ -457,6 +461,8 @@ def _key(work: Work) -> object:
         tuple(work.unrolled.items()),
         tuple(work.at_most.items()),
         work.op.coupled,
+        tuple(operand.index for operand in work.op.operands),
+        work.partial.bits if work.partial is not None else 0,
     )
 
 

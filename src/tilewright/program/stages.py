@@ -162,6 +162,8 @@ class _Book:
         if op.kind == "transpose" and not _keeps_order(op, source):
             return False
         lies = self.storage[data]
+        if self._hands_out_what_came_in(result, lies):
+            return False
         if result.shape == source.shape:
             self.storage[result.name] = lies
             return True
@@ -174,6 +176,8 @@ class _Book:
         lies = self.storage[op.inputs[0].tensor]
         begin = _steps(op.inputs[0], op.outputs[0])
         if lies.origin is None or begin is None or min(begin, default=0) < 0:
+            return False
+        if self._hands_out_what_came_in(self._tensor(op.outputs[0].tensor), lies):
             return False
         origin = tuple(a + b for a, b in zip(lies.origin, begin, strict=True))
         self.storage[op.outputs[0].tensor] = Storage(lies.root, origin)
@@ -194,6 +198,10 @@ class _Book:
                     at = tuple(a + b for a, b in zip(lies.origin, origin, strict=True))
                     self.storage[tensor] = Storage(result, at)
         return True
+
+    def _hands_out_what_came_in(self, result: Tensor, lies: Storage) -> bool:
+        """Whether a view would make a result of the network of bytes that were given to it."""
+        return result.role == "output" and self._tensor(lies.root).role in ("input", "constant")
 
     def _is_free(self, name: str) -> bool:
         """Whether a tensor has storage of its own that may become part of another's."""

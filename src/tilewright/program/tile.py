@@ -71,13 +71,15 @@ class Work:
 class Tiling:
     """Tile lengths by loop, and the order of the tiles, outermost loop first.
 
-    `cycles` and `moved_bytes` are estimates, to compare tilings with.
+    `cycles`, `moved_bytes` and `value`, which the goal makes small, are estimates, to compare
+    tilings with.
     """
 
     lengths: Mapping[str, int]
     order: tuple[str, ...]
     cycles: float
     moved_bytes: float
+    value: float
     doubled: bool
     """Whether two tiles of everything fit, so that one can come while the other is at work."""
 
@@ -136,7 +138,17 @@ def choose(work: Work, goal: Goal) -> Tiling | None:
     if not any(found):
         found = [_best(work, loops, goal) for loops in (weights + rest, weights + rest + sums)]
     fitting = [tiling for tiling in found if tiling is not None]
-    return min(fitting, key=lambda tiling: _value(tiling, goal), default=None)
+    return min(fitting, key=_value, default=None)
+
+
+def smallest(work: Work) -> tuple[tuple[Tenant, ...], dict[str, int]]:
+    """The smallest tiles: sums whole, or cut with partial sums beside them if that takes less."""
+    weights, rest, sums = tileable(work.op)
+    whole_sums = {d: 1 if d in (*weights, *rest) else n for d, n in work.lengths.items()}
+    choices = [(work.tenants, whole_sums)]
+    if sums and work.partial is not None:
+        choices.append(((*work.tenants, work.partial), {**whole_sums, **dict.fromkeys(sums, 1)}))
+    return min(choices, key=lambda c: sum(int(tile_bytes(t, c[1], work.alignment)) for t in c[0]))
 
 
 def _distinct(choices: list[list[str]]) -> list[list[str]]:
@@ -190,7 +202,7 @@ def _best(work: Work, loops: list[str], goal: Goal) -> Tiling | None:
             continue
         for order in _orders(work.op, loops):
             found = _cheapest(work, (length, count, sizes), (order, fits, doubled), goal)
-            if best is None or _value(found, goal) < _value(best, goal):
+            if best is None or _value(found) < _value(best):
                 best = found
     return best
 
@@ -290,6 +302,7 @@ def _cheapest(
         order=order,
         cycles=float(cycles[at]),
         moved_bytes=float(bytes_moved[at]),
+        value=float(primary[at]),
         doubled=doubled,
     )
 
@@ -312,7 +325,5 @@ def _transfers(
     return np.where(stays, distinct, again)
 
 
-def _value(tiling: Tiling, goal: Goal) -> tuple[float, float]:
-    if goal in ("energy", "traffic"):
-        return tiling.moved_bytes, tiling.cycles
-    return tiling.cycles, tiling.moved_bytes
+def _value(tiling: Tiling) -> tuple[float, float, float]:
+    return tiling.value, tiling.cycles, tiling.moved_bytes

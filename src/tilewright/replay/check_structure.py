@@ -49,7 +49,8 @@ def _buffer_problems(program: Program, number: int, buffer: Buffer) -> Iterator[
     if buffer.view is None:
         return
     if not 0 <= buffer.view.buffer < len(program.buffers) or buffer.view.buffer == number:
-        yield Problem(message=f"{name} is a view of buffer {buffer.view.buffer}, which is none")
+        root = f"buffer {buffer.view.buffer}, which does not exist or is itself"
+        yield Problem(message=f"{name} is a view of {root}")
         return
     yield from _view_problems(buffer, program.buffers[buffer.view.buffer])
 

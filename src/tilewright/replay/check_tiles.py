@@ -1,4 +1,4 @@
-"""Does a task read what its tile of an op needs, and write what the tile makes?"""
+"""Does a task read what its tile of an op needs?"""
 
 from collections.abc import Iterator, Mapping, Sequence
 
@@ -12,43 +12,29 @@ Ranges = Mapping[str, tuple[int, int]]
 
 
 def tile_problems(program: Program, network: Network) -> Iterator[Problem]:
-    """Compute tasks that lack a part of an input, or leave out a part of their result."""
+    """Compute tasks that lack a part of an input.
+
+    What they write need not be all they make: elements that nobody reads may be left out, and
+    whether those that somebody reads are there is seen when they are read.
+    """
     ops = {op.name: op for op in network.ops}
-    names: dict[str, dict[str, None]] = {}
-    for task in program.tasks:
-        if task.op in ops:
-            made = [ops[name].outputs[0].tensor for name in task.fused if name in ops]
-            names.setdefault(task.op, {}).update(dict.fromkeys(made))
     for task in program.tasks:
         op = ops.get(task.op)
         if op is None or task.kind != "compute" or KIND_CLASSES[op.kind] == "move":
             continue
         for operand in op.inputs:
-            boxes = _boxes(program, task.reads, (operand.tensor,))
-            yield from _lacking(network, (op, task), operand, ("needs", "reads", boxes))
-        for number, operand in enumerate(op.outputs):
-            # A fused op keeps every position; a partial sum may already have its result's name.
-            also = tuple(names[op.name]) if number == 0 else ()
-            boxes = _boxes(program, task.writes, (operand.tensor, *also))
-            yield from _lacking(network, (op, task), operand, ("makes", "writes", boxes))
+            need = _needed(op, task, operand, network.by_name[operand.tensor].shape)
+            missing = uncovered(need, _boxes(program, task.reads, operand.tensor))
+            if missing:
+                tile = ", ".join(f"{dim} {begin}:{end}" for dim, begin, end in task.tile)
+                yield Problem(
+                    message=f"task {task.name} ({tile}) needs {text(need)} of {operand.tensor} "
+                    f"and reads nothing of {text(missing[0])}"
+                )
 
 
-def _boxes(program: Program, accesses: Sequence[Access], tensors: tuple[str, ...]) -> list[Box]:
-    return [a.box for a in accesses if program.buffers[a.buffer].tensor in tensors]
-
-
-def _lacking(
-    network: Network, work: tuple[Op, Task], operand: Operand, found: tuple[str, str, list[Box]]
-) -> Iterator[Problem]:
-    (op, task), (needs, does, boxes) = work, found
-    need = _needed(op, task, operand, network.by_name[operand.tensor].shape)
-    missing = uncovered(need, boxes)
-    if missing:
-        tile = ", ".join(f"{dim} {begin}:{end}" for dim, begin, end in task.tile)
-        yield Problem(
-            message=f"task {task.name} ({tile}) {needs} {text(need)} of {operand.tensor} and "
-            f"{does} nothing of {text(missing[0])}"
-        )
+def _boxes(program: Program, accesses: Sequence[Access], tensor: str) -> list[Box]:
+    return [a.box for a in accesses if program.buffers[a.buffer].tensor == tensor]
 
 
 def _needed(op: Op, task: Task, operand: Operand, shape: tuple[int, ...]) -> Box:

@@ -14,7 +14,14 @@ import numpy as np
 from tilewright.errors import InputError, Problem
 from tilewright.network.graph import Network
 from tilewright.program.model import Access, Program, Timetable
-from tilewright.replay.emulate_layout import Layout, box_text, layout_of, layout_problems
+from tilewright.replay.emulate_compare import TOLERANCE, largest_error, value_range
+from tilewright.replay.emulate_layout import (
+    Layout,
+    box_text,
+    holds_partial_sums,
+    layout_of,
+    layout_problems,
+)
 from tilewright.replay.emulate_memory import (
     GIVEN,
     NEVER,
@@ -52,9 +59,18 @@ class Replay:
 
 
 def replay(
-    timetable: Timetable, network: Network, values: Values, *, orders: int = 3, seed: int = 0
+    timetable: Timetable,
+    network: Network,
+    values: Values,
+    *,
+    expected: Mapping[str, Array] | None = None,
+    orders: int = 3,
+    seed: int = 0,
 ) -> Replay:
     """Run a plan; `orders` is in how many orders beside that of its times.
+
+    What a task computes of a tensor that is `expected` is compared at once, so that the first task
+    that goes wrong is named; faults of deep networks may otherwise vanish on the way to an output.
 
     Raises:
         InputError: a tensor that the plan is given has no value.
@@ -71,7 +87,7 @@ def replay(
         writes=writes_of(program, families),
         families=families,
     )
-    run = _Run(plan, values)
+    run = _Run(plan, values, expected or {})
     run.in_time()
     outputs = run.outputs()
     problems = [*run.problems, *traffic_problems(program, network)]
@@ -134,11 +150,13 @@ class _Run:
 
     plan: _Plan
     values: Values
+    expected: Mapping[str, Array]
     problems: list[Problem] = field(default_factory=list)
     prints: dict[tuple[int, int], int] = field(default_factory=dict)
     """By task and read: a fingerprint of the writes that it found; task -1 stands for the end."""
     _results: dict[int, list[Array]] = field(default_factory=dict)
     _counts: dict[int, list[int]] = field(default_factory=dict)
+    _ranges: dict[str, float] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         plan = self.plan
@@ -235,6 +253,25 @@ class _Run:
                 )
             if results:
                 memories.elements(access)[...] = results[position]
+                self._compare(number, access, results[position])
+
+    def _compare(self, number: int, access: Access, found: Array) -> None:
+        buffer = self.plan.program.buffers[access.buffer]
+        expected = self.expected.get(buffer.tensor)
+        task = self.plan.program.tasks[number]
+        if expected is None or not task.op or holds_partial_sums(buffer):
+            return
+        if buffer.tensor not in self._ranges:
+            self._ranges[buffer.tensor] = value_range(expected)
+        part = expected[tuple(slice(*ends) for ends in access.box)]
+        error = largest_error(found, part, self._ranges[buffer.tensor])
+        if error > (0 if part.dtype.kind in "iub" else TOLERANCE):
+            self.problems.append(
+                Problem(
+                    message=f"{self.plan.task_text(number)} computes {box_text(access.box)} of "
+                    f"{buffer.tensor} wrongly: it differs by {error:.3g}"
+                )
+            )
 
     def _started(self, access: Access) -> int:
         space = self.plan.program.buffers[access.buffer].space
@@ -285,7 +322,7 @@ class _Run:
 
 
 def _fingerprint(memories: Memories, access: Access) -> int:
-    return crc32(np.ascontiguousarray(memories.granules(access)))
+    return crc32(np.ascontiguousarray(memories.granules(access)).data)
 
 
 def _order_problems(

@@ -1,6 +1,6 @@
 """Where the elements of every buffer lie: granules of a space, by buffer and box."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from math import gcd, prod
 
@@ -114,7 +114,7 @@ def layout_of(timetable: Timetable, network: Network) -> Layout:
     )
 
 
-def _extents(places: Iterator[Place] | Sequence[Place]) -> dict[str, tuple[int, int]]:
+def _extents(places: Iterable[Place]) -> dict[str, tuple[int, int]]:
     found: dict[str, tuple[int, int]] = {}
     for place in places:
         low, high = found.get(place.space, (place.begin, place.end))
@@ -141,8 +141,8 @@ def layout_problems(timetable: Timetable, network: Network) -> Iterator[Problem]
             buffer = program.buffers[access.buffer]
             if not _contains(buffer.box, access.box):
                 yield Problem(
-                    message=f"task {task.name} uses {box_text(access.box)} of buffer {buffer.name}, "
-                    f"which holds {box_text(buffer.box)}"
+                    message=f"task {task.name} uses {box_text(access.box)} of buffer "
+                    f"{buffer.name}, which holds {box_text(buffer.box)}"
                 )
 
 

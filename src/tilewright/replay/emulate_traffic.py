@@ -65,9 +65,7 @@ def traffic_problems(program: Program, network: Network) -> Iterator[Problem]:
                 )
 
 
-def _moved(
-    program: Program, network: Network, task: Task
-) -> Mapping[str, tuple[int, int, float]]:
+def _moved(program: Program, network: Network, task: Task) -> Mapping[str, tuple[int, int, float]]:
     """Bytes read, bytes written and energy of a transfer, by memory."""
     found: dict[str, tuple[int, int, float]] = {}
 

@@ -89,5 +89,5 @@ def _evaluated(model: onnx.ModelProto, nodes: list[onnx.NodeProto], name: str) -
         value.name: np.zeros([dim.dim_value for dim in value.type.tensor_type.shape.dim], "f4")
         for value in graph.input
     }
-    result = ReferenceEvaluator(part).run([name], feeds)[0]
+    (result,) = ReferenceEvaluator(part).run([name], feeds)
     return np.asarray(result)

@@ -1,4 +1,4 @@
-"""The files of a plan: `plan.json`, a program that can be executed, and `trace.json` to look at."""
+"""The files of a plan: `plan.json` to execute, `trace.json` and `report.html` to look at."""
 
 import json
 from pathlib import Path
@@ -8,19 +8,24 @@ from tilewright import __version__
 from tilewright.mapping.text import mapping_text
 from tilewright.planner import Plan
 from tilewright.program.model import Access, Buffer, Task
+from tilewright.report.html_report import report_html
 from tilewright.report.plan import plan_figures
+from tilewright.report.record import SCHEMA, record_json, record_of
 from tilewright.report.trace import trace_events
-
-SCHEMA = "tilewright-plan-1"
 
 
 def save(plan: Plan, folder: Path) -> list[Path]:
-    """Write `plan.json` and `trace.json` into a folder, which is made if need be."""
+    """Write `plan.json`, `trace.json` and `report.html` into a folder, made if need be."""
     folder.mkdir(parents=True, exist_ok=True)
     written = []
-    for name, data in (("plan.json", plan_json(plan)), ("trace.json", trace_events(plan))):
+    texts = {
+        "plan.json": json.dumps(plan_json(plan), separators=(",", ":")) + "\n",
+        "trace.json": json.dumps(trace_events(plan), separators=(",", ":")) + "\n",
+        "report.html": report_html(plan),
+    }
+    for name, text in texts.items():
         path = folder / name
-        path.write_text(json.dumps(data, separators=(",", ":")) + "\n", encoding="utf-8")
+        path.write_text(text, encoding="utf-8")
         written.append(path)
     return written
 
@@ -73,6 +78,7 @@ def plan_json(plan: Plan) -> dict[str, Any]:
         "control_edges": timetable.edges,
         "given": program.given,
         "results": program.results,
+        **record_json(record_of(plan, {})),
     }
 
 

@@ -21,6 +21,7 @@ of all copies for c(0) ... c(i) over k.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from math import ceil
 
 import numpy as np
 import numpy.typing as npt
@@ -124,20 +125,21 @@ def _port_cycles(tables: Tables) -> dict[str, int]:
 
 
 def _window_cycles(tables: Tables, heads: Sequence[int], tails: Sequence[int]) -> int:
-    """For each engine and moment: the tasks that cannot start before it, then what follows."""
+    """For each engine: the tasks that cannot start before a moment, or after which much follows."""
     best = 0
     by_engine: list[list[int]] = [[] for _ in tables.instances]
     for task, engine in enumerate(tables.engine):
         by_engine[engine].append(task)
-    for engine, tasks in enumerate(by_engine):
-        tasks.sort(key=lambda task: (-heads[task], task))
-        work = 0
-        least: int | None = None
-        for task in tasks:
-            work += tables.cycles[task]
-            behind = tails[task] - tables.cycles[task]
-            least = behind if least is None else min(least, behind)
-            best = max(best, heads[task] + -(-work // tables.instances[engine]) + least)
+    behind = [tail - cycles for tail, cycles in zip(tails, tables.cycles, strict=True)]
+    for tasks, count in zip(by_engine, tables.instances, strict=True):
+        for first, second in ((heads, behind), (behind, heads)):
+            tasks.sort(key=lambda task: (-first[task], task))
+            work = 0
+            least = second[tasks[0]] if tasks else 0
+            for task in tasks:
+                work += tables.cycles[task]
+                least = min(least, second[task])
+                best = max(best, first[task] + -(-work // count) + least)
     return best
 
 
@@ -178,8 +180,10 @@ def _joint_cycles(
         start = max(int(work[step]), heads[queue[step]], -(-before // count))
         left = room - _result_bytes(tables, queue[step], pads)
         rest = float(cycles[chosen].sum()) - _fitting_cycles(sizes[chosen], cycles[chosen], left)
-        end = start + int(max(0.0, rest - 1e-6)) // count + int(behind[chosen].min())
-        best = max(best, end)
+        # Cycles are whole, so what the sums lose to rounding cannot raise the ceiling.
+        cycles_left = ceil(rest - 1e-6)
+        if cycles_left > 0:
+            best = max(best, start + -(-cycles_left // count) + int(behind[chosen].min()))
     return best
 
 

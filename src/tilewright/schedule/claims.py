@@ -28,11 +28,13 @@ def claim(state: State) -> int:
     if state.current >= len(steps) or state.forced >= 0:
         return 0
     task = steps[state.current]
+    lacking = _lacking(state, task)
+    if not lacking:
+        return 0
     for before in state.tables.after[task]:
         if state.start[before] < 0 and state.kind[before] in (COMPUTE, STORE):
             return 0
     can_start = bool(state.idle[state.engine[task]])
-    lacking = _lacking(state, task)
     for root in lacking:
         is_result = state.where[root] == ABSENT and state.next_use(root) == task
         if not _claim_one(state, root, state.current, can_start or not is_result):
@@ -113,8 +115,13 @@ def _empty(state: State) -> None:
 
 def _lacking(state: State, task: int) -> list[int]:
     """Roots of a task that have no place, the largest first."""
-    roots = [root for root in state.touched[task] if state.where[root] in (ABSENT, EVICTED)]
-    return sorted(roots, key=lambda root: (-state.aligned[root], root))
+    where = state.where
+    roots = [
+        root for root in state.touched[task] if where[root] == ABSENT or where[root] == EVICTED
+    ]
+    if len(roots) > 1:
+        roots.sort(key=lambda root: (-state.aligned[root], root))
+    return roots
 
 
 def _first_waiting(state: State) -> int:

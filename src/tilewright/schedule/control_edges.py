@@ -118,7 +118,7 @@ class _Space:
         for start, segment in zip(self.starts[first:last], self.segments[first:last], strict=True):
             waits = _waits(segment, new)
             yield from waits
-            if starts and _knows_only(segments[-1], new) and _knows_only(segment, new):
+            if starts and _has_one_user(segments[-1]) and _has_one_user(segment):
                 joined = (*segments[-1].before, *segment.before)
                 segments[-1].before = tuple(dict.fromkeys(joined))
             else:
@@ -136,9 +136,8 @@ class _Space:
         return index
 
 
-def _knows_only(segment: _Segment, new: _Seen) -> bool:
-    seen = (*segment.writers, *segment.readers)
-    return len(seen) == 1 and seen[0].turn == new.turn
+def _has_one_user(segment: _Segment) -> bool:
+    return len(segment.writers) + len(segment.readers) == 1
 
 
 def _waits(segment: _Segment, new: _Seen) -> list[int]:

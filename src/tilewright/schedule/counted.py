@@ -41,7 +41,7 @@ class CountedPad:
     def cheapest_window(
         self, size_bytes: int, cost: Callable[[int], int | None]
     ) -> tuple[int, list[int]] | None:
-        """No address, and roots whose leaving frees so many bytes, the cheapest first and none in vain."""
+        """A cost, and roots whose leaving frees so many bytes: the cheapest, none in vain."""
         short = self._aligned(size_bytes) - self.free_bytes
         choices = []
         for address in self.addresses:
@@ -62,7 +62,7 @@ class CountedPad:
             if freed - choice[1] >= short:
                 freed -= choice[1]
                 chosen.remove(choice)
-        return self._next, [root for _, _, root in chosen]
+        return sum(price for price, _, _ in chosen), [root for _, _, root in chosen]
 
     def _aligned(self, size_bytes: int) -> int:
         return -(-size_bytes // self.alignment) * self.alignment

@@ -12,6 +12,7 @@ from tilewright.schedule.state import (
     RESERVED,
     RESIDENT,
     Added,
+    Awaited,
     State,
 )
 from tilewright.schedule.tables import LOAD, STORE
@@ -73,17 +74,30 @@ def make_room(state: State, root: int, step: int, may_drop: bool) -> bool:
 
     What exists elsewhere is dropped at once (if `may_drop`); the rest stays until written out.
     """
-    pad = state.pads[state.tables.scratchpad[root]]
-    size_bytes = max(1, state.tables.size_bytes[root])
-    window = pad.cheapest_window(size_bytes, lambda other: leaving_cost(state, other, step))
+    window = _window(state, root, step)
     if window is None:
         return False
-    address, roots = window
-    state.awaited = (address, address + size_bytes)
+    cost, roots = window
+    state.awaited = Awaited(root, step, cost)
     for other in roots:
         if state.waiting[other] and not state.running[other]:
             evict(state, other, may_drop)
     return True
+
+
+def is_in_the_way(state: State) -> bool:
+    """Whether what was placed last makes the room dearer that the next compute task waits for."""
+    awaited = state.awaited
+    if awaited is None:
+        return False
+    window = _window(state, awaited.root, awaited.step)
+    return window is None or window[0] > awaited.cost
+
+
+def _window(state: State, root: int, step: int) -> tuple[int, list[int]] | None:
+    pad = state.pads[state.tables.scratchpad[root]]
+    size_bytes = max(1, state.tables.size_bytes[root])
+    return pad.cheapest_window(size_bytes, lambda other: leaving_cost(state, other, step))
 
 
 def evict(state: State, root: int, may_drop: bool = True) -> None:

@@ -22,6 +22,8 @@ class ScheduleOptions:
     """How many transfers are considered when the first ones do not fit."""
     portfolio_tasks: int = 100_000
     """How many tasks all simulations under different rules may have together (two at least)."""
+    gap_permille: int = 2
+    """No more rules are tried once a schedule is so close to the lower bound."""
     small_tasks: int = 40
     """Programs of at most so many tasks are searched as well."""
     search_simulations: int = 150

@@ -74,23 +74,26 @@ class _Packing:
         return address if address + size <= self.space.size_bytes else None
 
     def search(self, nodes: int) -> list[int] | None:
-        """Every order in which blocks can be laid on each other, lowest address first."""
+        """Every order in which blocks can be laid on each other, from the bottom up.
+
+        Any packing can be pressed down until each block rests on one below it (or on the bottom,
+        or on a reserved range) and then be built in the order of its addresses.
+        """
         self.at = [None] * len(self.blocks)
         self.nodes = nodes
         return [a for a in self.at if a is not None] if self._lay(0) else None
 
     def _lay(self, floor: int) -> bool:
-        """Place the rest, no block below the last one: any packing can be built in that order."""
         rest = [index for index, address in enumerate(self.at) if address is None]
         if not rest:
             return True
-        lowest = {index: self.lowest(index) for index in rest}
-        if any(address is None for address in lowest.values()):
+        resting = {index: self._resting(index) for index in rest}
+        tops = (resting[index] + self.blocks[index].size_bytes for index in rest)
+        if max(tops) > self.space.size_bytes:
             return False
         tried: set[tuple[int, int, int, int]] = set()
-        for index in sorted(rest, key=lambda i: (-self.blocks[i].size_bytes, i)):
-            address = lowest[index]
-            assert address is not None
+        for index in sorted(rest, key=lambda i: (resting[i], -self.blocks[i].size_bytes, i)):
+            address = resting[index]
             block = self.blocks[index]
             alike = (address, block.begin, block.end, block.size_bytes)
             if address < floor or alike in tried or self.nodes <= 0:
@@ -102,3 +105,17 @@ class _Packing:
                 return True
             self.at[index] = None
         return False
+
+    def _resting(self, index: int) -> int:
+        """Where a block comes to lie on top of all placed blocks that it meets."""
+        address = 0
+        for other in self.meets[index]:
+            base = self.at[other]
+            if base is not None:
+                address = max(address, base + self.blocks[other].size_bytes)
+        alignment = self.space.alignment_bytes
+        address = -(-address // alignment) * alignment
+        for begin, end in sorted(self.space.reserved):
+            if begin < address + self.blocks[index].size_bytes and address < end:
+                address = -(-end // alignment) * alignment
+        return address

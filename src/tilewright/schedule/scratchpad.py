@@ -42,7 +42,7 @@ class Scratchpad:
     def cheapest_window(
         self, size_bytes: int, cost: Callable[[int], int | None]
     ) -> tuple[int, list[int]] | None:
-        """An address, and the roots whose leaving makes room there at the least total cost.
+        """The least total cost at which there is room, and the roots that leave for it.
 
         `cost` says what a root's leaving costs, None if it must stay. None: there is no such room.
         """
@@ -72,7 +72,7 @@ class Scratchpad:
                 if high < len(blocks):
                     spent += blocks[high][3]
                     taken += blocks[high][1] - blocks[high][0]
-        return None if best is None else (best[2], found)
+        return None if best is None else (best[0], found)
 
     def _segments(
         self, cost: Callable[[int], int | None]

@@ -63,7 +63,7 @@ class Search:
         for policy in self._policies():
             starts: Sequence[int] = compute_starts(self.tables, order)
             for _ in range(1 if policy.margin is None or not policy.prefetch else 2):
-                if budget == 0 or self._is_best_possible():
+                if budget == 0 or self._is_close_enough():
                     return
                 budget -= 1
                 run = self.run(self.sequence, order, policy, starts)
@@ -112,7 +112,7 @@ class Search:
         sequence = list(self.sequence if current is None else current.sequence)
         policy = Policy(margin=None) if current is None else current.policy
         for _ in range(budget):
-            if self._is_best_possible():
+            if self._is_close_enough():
                 return
             trial = sequence if rng.random() < 0.3 else self._moved(rng, sequence)
             rules = _changed(rng, policy)
@@ -131,8 +131,13 @@ class Search:
         place = rng.randint(low, high)
         return [*rest[:place], task, *rest[place:]]
 
-    def _is_best_possible(self) -> bool:
-        return self.best is not None and self.best.score <= (self.lower_bound, 0)
+    def _is_close_enough(self) -> bool:
+        """Whether nothing can be gained, or for large programs too little to go on."""
+        if self.best is None:
+            return False
+        if len(self.tables.engine) <= self.options.small_tasks:
+            return self.best.score <= (self.lower_bound, 0)
+        return self.best.score[0] * 1000 <= self.lower_bound * (1000 + self.options.gap_permille)
 
     def _policies(self) -> Iterator[Policy]:
         keys: tuple[KeyRule, ...] = ("slack", "need")
@@ -146,7 +151,7 @@ class Search:
                 yield replace(base, key=key, margin=margin)
         for key in keys:
             yield replace(base, key=key, margin=None)
-            if len(self.tables.engine) <= 2_000:
+            if len(self.tables.engine) <= 500:
                 yield replace(base, key=key, margin=1, addresses_later=True)
             yield replace(base, key=key, margin=1, eviction="distance")
             yield replace(base, key=key, margin=1, both_ends=False)

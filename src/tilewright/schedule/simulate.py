@@ -4,7 +4,7 @@ from heapq import heappop, heappush
 
 from tilewright.schedule.claims import claim, force
 from tilewright.schedule.contents import Held
-from tilewright.schedule.evict import evict, leave, written_out
+from tilewright.schedule.evict import evict, is_in_the_way, leave, written_out
 from tilewright.schedule.options import Policy
 from tilewright.schedule.order import Order
 from tilewright.schedule.state import (
@@ -94,7 +94,8 @@ def _start_all(state: State) -> None:
 
 def _start_computes(state: State) -> int:
     started = 0
-    for engine, queue in enumerate(state.order.queues):
+    for engine in state.compute_engines:
+        queue = state.order.queues[engine]
         while state.idle[engine] and state.head[engine] < len(queue):
             task = queue[state.head[engine]]
             if state.pending[task] or not _can_compute(state, task):
@@ -135,11 +136,15 @@ def _place_all(state: State, roots: list[int], position: int, from_top: bool) ->
     for root in roots:
         if state.where[root] == RESERVED:
             continue
-        if not (state.has_room_until(root, position) and state.place(root, position, from_top)):
+        fits = state.has_room_until(root, position) and state.place(root, position, from_top)
+        if fits:
+            placed.append(root)
+            if state.tables.scratchpad[root] == state.blocked_pad:
+                fits = not is_in_the_way(state)
+        if not fits:
             for other in placed:
                 evict(state, other)
             return False
-        placed.append(root)
     for root in roots:
         state.settle(root)
     return True
@@ -150,7 +155,7 @@ def _place_all(state: State, roots: list[int], position: int, from_top: bool) ->
 
 def _start_transfers(state: State) -> int:
     started = 0
-    for engine in range(len(state.idle)):
+    for engine in state.transfer_engines:
         while state.idle[engine] and _start_one(state, engine):
             started += 1
     return started
@@ -159,9 +164,11 @@ def _start_transfers(state: State) -> int:
 def _start_one(state: State, engine: int) -> bool:
     """Start the first transfer that can start among the first ones of an engine."""
     going, coming = state.copies_out[engine], state.copies_in[engine]
+    if not going and not coming:
+        return False
     window = state.policy.window
     choices = going[:window] + coming[:window]
-    if not (state.policy.stores_first or state.blocked_pad >= 0):
+    if going and coming and not (state.policy.stores_first or state.blocked_pad >= 0):
         choices.sort()
     for key, task in choices:
         if _can_transfer(state, task):
@@ -223,7 +230,8 @@ def _can_transfer_added(state: State, task: int) -> bool:
     if added.out:
         return True
     where = state.where[root]
-    if where == LEAVING:
+    # A root that nobody reads any more may have died before its data came back.
+    if where == LEAVING or not state.left[root]:
         return False
     if where in (EVICTED, RESERVED):
         position = state.position[task]

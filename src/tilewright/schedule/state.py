@@ -34,6 +34,15 @@ class Added:
     """The task that wrote what goes out, or whose transfer is repeated."""
 
 
+@dataclass(frozen=True, slots=True)
+class Awaited:
+    """Room that is being cleared for a root of the task at a step, and what that costs."""
+
+    root: int
+    step: int
+    cost: int
+
+
 class State:
     """Plain lists by task and by root; tasks that are added stand behind the program's."""
 
@@ -53,7 +62,7 @@ class State:
         self.forced_at = -1
         self.first_waiting = 0
         self.blocked_pad = -1
-        self.awaited: tuple[int, int] | None = None
+        self.awaited: Awaited | None = None
 
     def _set_up_tasks(self, tables: Tables, order: Order, keys: list[int]) -> None:
         n = len(tables.engine)
@@ -107,6 +116,15 @@ class State:
         self.idle = [list(range(count)) for count in tables.instances]
         self.lanes = [[0] * count for count in tables.instances]
         self.head = [0] * len(tables.instances)
+        self.compute_engines = [e for e, queue in enumerate(self.order.queues) if queue]
+        moving = [e for e, kind in zip(tables.engine, tables.kind, strict=True) if kind != COMPUTE]
+        spilling = [
+            tables.engine_names.index(route.engine)
+            for spill in tables.spill
+            if spill is not None
+            for route in (spill.out, spill.back)
+        ]
+        self.transfer_engines = sorted({*moving, *spilling})
         self.events: list[tuple[int, int]] = []
         self.wakes: set[int] = set()
         self.copies_in: list[list[tuple[int, int]]] = [[] for _ in tables.instances]
@@ -203,9 +221,6 @@ class State:
         address = self.pads[pad].place(root, max(1, self.tables.size_bytes[root]), from_top)
         if address is None:
             return False
-        if pad == self.blocked_pad and self._is_awaited(root, address):
-            self.pads[pad].release(address)
-            return False
         self.address[root] = address
         if self.where[root] == EVICTED:
             self.next_copy[root] += 1
@@ -213,13 +228,6 @@ class State:
         self.where[root] = RESERVED
         self.note_live(root, position, 1)
         return True
-
-    def _is_awaited(self, root: int, address: int) -> bool:
-        """Whether a place overlaps the one that is being cleared for the next compute task."""
-        if self.awaited is None:
-            return False
-        begin, end = self.awaited
-        return address < end and begin < address + max(1, self.tables.size_bytes[root])
 
     def settle(self, root: int) -> None:
         """A writer starts to fill the place that is kept for a root."""

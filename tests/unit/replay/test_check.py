@@ -78,15 +78,20 @@ class TestStructure:
     def test_an_unknown_buffer(self, draft: Draft) -> None:
         load = task(draft, "load x")
         change_task(draft, "load x", replace(load, writes=(Access(99, rows(0, 4)),)))
-        draft.results.append(98)
+        draft.results.append(11)
         assert messages(draft) == [
-            "`results` names buffer 98, which does not exist",
+            "`results` names buffer 11, which does not exist",
             "task load x writes buffer 99, which does not exist",
         ]
 
     def test_an_unknown_task_to_wait_for(self, draft: Draft) -> None:
         change_task(draft, "load x", replace(task(draft, "load x"), after=(50,)))
         assert messages(draft) == ["task load x waits for task 50, which does not exist"]
+
+    @pytest.mark.parametrize("edge", [(0, 9), (9, 0), (-1, 2), (2, -1)])
+    def test_an_edge_to_an_unknown_task(self, draft: Draft, edge: tuple[int, int]) -> None:
+        found = problems(replace(draft.timetable(), edges=(edge,)))
+        assert [p.message for p in found] == [f"edge {edge} names a task that does not exist"]
 
     def test_an_access_outside_its_buffer(self, draft: Draft) -> None:
         load = task(draft, "load x")
@@ -109,12 +114,30 @@ class TestStructure:
             "buffer d@cmx[0], a view of a@cmx[0]: a@cmx[0] is itself a view, so it has no bytes"
         ]
 
+    @pytest.mark.parametrize("root", [-1, 8, 11])
+    def test_a_view_of_itself_or_of_nothing(self, draft: Draft, root: int) -> None:
+        at = number(draft, "d@cmx[0]")
+        assert (at, len(draft.buffers)) == (8, 11)
+        draft.buffers[at] = replace(draft.buffers[at], view=View(root, (0, 0)))
+        assert messages(draft) == [
+            f"buffer d@cmx[0] is a view of buffer {root}, which does not exist or is itself"
+        ]
+
     def test_a_view_in_another_space(self, draft: Draft) -> None:
         at = number(draft, "d@cmx[0]")
         draft.buffers[at] = replace(draft.buffers[at], space="dram")
         assert messages(draft) == [
             "buffer d@cmx[0], a view of c@cmx[0]: lies in dram and its root in cmx[0]"
         ]
+
+    def test_a_box_that_ends_before_it_begins(self, draft: Draft) -> None:
+        draft.buffer("z@dram", ((4, 2),), 900)
+        assert messages(draft) == ["buffer z@dram: 0 bytes, box [4:2]"]
+
+    def test_a_negative_size(self, draft: Draft) -> None:
+        at = draft.buffer("z@dram", ((0, 2),), 900)
+        draft.buffers[at] = replace(draft.buffers[at], size_bytes=-1)
+        assert messages(draft) == ["buffer z@dram: -1 bytes, box [0:2]"]
 
     def test_the_same_bytes_of_another_size(self, draft: Draft) -> None:
         at = number(draft, "r@cmx[0]")
@@ -202,6 +225,14 @@ class TestMemory:
         assert messages(draft) == [
             "buffers x@cmx[0] and w@cmx[0] lie on the same bytes of cmx[0]: 8 to 16, "
             "at cycles 4 to 12"
+        ]
+
+    def test_a_buffer_lives_from_its_first_writer_on(self, draft: Draft) -> None:
+        # c is first written at 6, by relu[0] and neg[0], and last at 15, when x is gone.
+        move_to(draft, "x@cmx[0]", 32)
+        assert messages(draft) == [
+            "buffers x@cmx[0] and c@cmx[0] lie on the same bytes of cmx[0]: 32 to 48, "
+            "at cycles 6 to 12"
         ]
 
     def test_a_view_keeps_its_root_alive(self, draft: Draft) -> None:
@@ -416,6 +447,16 @@ class TestPartialSums:
             "5) left it, without what product[1] (cycles 15 to 20) adds"
         ]
 
+    def test_a_sum_in_three_parts(self) -> None:
+        draft = sums_draft()
+        draft.tasks.append(replace(task(draft, "product[1]"), name="product[2]"))
+        draft.slots.append(Slot(start_cycle=10, end_cycle=15))
+        start_at(draft, "neg", 15)
+        assert messages(draft) == []
+        # The middle part comes last, so what the one before it found was not the sum so far.
+        start_at(draft, "product[1]", 20)
+        assert len(messages(draft)) == 1
+
     def test_a_copy_that_was_taken_before_the_last_part(self) -> None:
         draft = sums_draft()
         whole = ((0, 2), (0, 2))
@@ -505,6 +546,17 @@ class TestNetwork:
             "exp[0] (cycles 18 to 26) reads [0:16] of r in buffer r@cmx[0], and 16 bytes of it, "
             "[0:4, 0:4] of w@cmx[0], hold w, given from the start"
         ]
+
+    def test_two_parts_of_a_concatenation_are_not_each_other(self, draft: Draft) -> None:
+        wrong = draft.buffer("b@cmx[0]", rows(0, 4), 48, View(5, (4, 0)))
+        exp = task(draft, "exp[0]")
+        change_task(draft, "exp[0]", replace(exp, reads=(*exp.reads, Access(wrong, rows(0, 4)))))
+        expected = (
+            "exp[0] (cycles 18 to 26) reads [0:4, 0:4] of b in buffer b@cmx[0], and 16 bytes of "
+            "it, [4:8, 0:4] of c@cmx[0], hold d, made by neg[0] (cycles 6 to 10)"
+        )
+        assert messages(draft) == [expected]
+        assert self.found(draft) == [expected]
 
     def test_a_transposition_is_no_view(self) -> None:
         builder = NetworkBuilder("turned")

@@ -98,3 +98,14 @@ def test_a_spill_stays_if_the_new_place_overlaps_what_is_overwritten() -> None:
     again = step("make", 1, (OLD,), (OLD,))
     near = step("fetch", 3, (), (Piece("r", 5, 15),))
     assert len(relocated([again, SAVE, near])) == 3
+
+
+def test_a_spill_stays_if_the_new_place_is_an_input_of_the_maker() -> None:
+    reader = step("make", 1, (Piece("x", 52, 54),), (OLD,))
+    assert len(relocated([reader, SAVE, FETCH])) == 3
+
+
+def test_a_result_that_moves_a_little_is_relocated_too() -> None:
+    near = Piece("r", 5, 15)
+    left = relocated([MAKE, SAVE, step("fetch", 3, (), (near,))])
+    assert [entry.writes for entry in left] == [(near,)]

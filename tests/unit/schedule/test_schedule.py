@@ -1,12 +1,12 @@
 """Small programs whose best schedules are known by hand."""
 
+from dataclasses import replace
 from fractions import Fraction
 
-import pytest
 from tests.schedule_emulator import check_timetable, lives
 from tests.schedule_programs import Builder
 
-from tilewright.program.model import Access, Program, Space, Task, Timetable
+from tilewright.program.model import Access, Engine, Program, Space, Task, Timetable
 from tilewright.schedule.options import ScheduleOptions
 from tilewright.schedule.schedule import schedule
 
@@ -33,21 +33,6 @@ def high_water_bytes(timetable: Timetable, space: str = "cmx") -> int:
         for root in lives(timetable)
         if buffers[root].space == space
     )
-
-
-def chain(count: int, size_bytes: int, capacity_bytes: int, spill: bool = True) -> Builder:
-    """Each task reads the last one's result; the first result is read by the last task again."""
-    builder = Builder(capacity_bytes, {"dma": 1, "core": 1}, spill=spill)
-    first = builder.buffer("x0", size_bytes)
-    builder.task("op0", "core", 5, [], [first])
-    last = first
-    for number in range(1, count):
-        result = builder.buffer(f"x{number}", size_bytes)
-        reads = [last, first] if number == count - 1 else [last]
-        builder.task(f"op{number}", "core", 5, reads, [result])
-        last = result
-    builder.store(last)
-    return builder
 
 
 def test_a_chain_needs_two_places() -> None:
@@ -88,34 +73,21 @@ def test_without_prefetch_the_second_weights_wait_for_the_second_op_to_be_next()
 
 
 def test_a_smaller_copy_goes_ahead_when_the_next_one_has_no_room() -> None:
-    # Beside op1 (10 + 10 bytes) 10 bytes are free: big (25) has to wait for its end, tiny has not.
-    builder = Builder(30, {"dma": 1, "core": 1})
-    w, x, y, z = (builder.buffer(n, 10) for n in ("w", "x", "y", "z"))
-    big, tiny = builder.buffer("big", 15), builder.buffer("tiny", 5)
+    # Beside op1 (10 + 10 bytes) 12 bytes are free: big (15) has to wait for its end at 60, small
+    # (12) has not. Then big comes until 75, op2 runs until 80 and op3 until 85.
+    builder = Builder(32, {"dma": 1, "core": 1})
+    w, x, y, z = (builder.buffer(n, s) for n, s in zip("wxyz", (10, 10, 5, 5), strict=True))
+    big, small = builder.buffer("big", 15), builder.buffer("small", 12)
     builder.load(w)
     builder.task("op1", "core", 50, [w], [x])
-    builder.store(x)
     builder.load(big)
     builder.task("op2", "core", 5, [big], [y])
-    builder.load(tiny)
-    builder.task("op3", "core", 5, [tiny, y], [z])
-    found = starts(checked(builder.program()))
-    assert found["load tiny"] < 60 <= found["load big"]
-
-
-def test_what_is_used_farthest_away_is_written_once_and_fetched_once() -> None:
-    # x0 is read by the last of four tasks; only two of three tensors fit beside it.
-    program = chain(4, 10, 20 + 10).program()
-    timetable = checked(program)
-    assert added(program, timetable) == []
-    program = chain(4, 10, 20).program()
-    with pytest.raises(Exception, match="30 B of 'cmx' at once"):
-        schedule(program)
-    builder = chain(5, 10, 30)
-    builder.spaces[0] = Space(name="cmx", memory="cmx", kind="scratchpad", size_bytes=30)
-    wide = builder.buffer("wide", 20)
-    builder.task("last", "core", 5, [0], [wide])
-    assert added(builder.program(), checked(builder.program())) == []
+    builder.load(small)
+    builder.task("op3", "core", 5, [small, y], [z])
+    for options in (ScheduleOptions(), ScheduleOptions(small_tasks=0)):
+        timetable = checked(builder.program(), options)
+        assert starts(timetable)["load small"] < 60 == starts(timetable)["load big"]
+        assert timetable.cycles == 85
 
 
 def residual(capacity_bytes: int, *, computed: bool) -> Program:
@@ -225,8 +197,6 @@ def test_what_a_source_gives_only_once_is_written_out() -> None:
     source = Space(name="sensor", memory="sensor", kind="source", size_bytes=0, rereadable=False)
     buffers = list(program.buffers)
     outside = program.tasks[0].reads[0].buffer
-    from dataclasses import replace
-
     buffers[outside] = replace(buffers[outside], space="sensor")
     program = replace(program, buffers=tuple(buffers), spaces=(*program.spaces, source))
     assert [t.kind for t in added(program, checked(program))] == ["store", "load"]
@@ -234,10 +204,6 @@ def test_what_a_source_gives_only_once_is_written_out() -> None:
 
 def test_setup_overlaps_another_transfer_but_the_bytes_wait_for_the_port() -> None:
     # Two copies of setup 4 and 10 bytes on two instances, one lane: flows 4-14 and 14-24.
-    from dataclasses import replace
-
-    from tilewright.program.model import Engine
-
     builder = Builder(100, {"dma": 2, "core": 1})
     a, b, c = (builder.buffer(name, 10) for name in "abc")
     builder.load(a, 14)
@@ -252,10 +218,6 @@ def test_setup_overlaps_another_transfer_but_the_bytes_wait_for_the_port() -> No
 
 
 def test_a_streamed_operand_holds_its_port_while_the_task_runs() -> None:
-    from dataclasses import replace
-
-    from tilewright.program.model import Engine
-
     builder = Builder(100, {"dma": 1, "core": 1})
     a, b = builder.buffer("a", 10), builder.buffer("b", 10)
     stream = builder.buffer("stream", 10, "dram")

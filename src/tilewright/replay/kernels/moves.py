@@ -125,7 +125,7 @@ def _gather(tile: Tile) -> Sequence[Array]:
     box = tile.results[0].box
     if operator == "GatherElements":
         grid = [np.arange(*ends) for ends in box]
-        grid_index = list(np.ix_(*grid)) if grid else []
+        grid_index: list[Array] = list(np.ix_(*grid)) if grid else []
         grid_index[axis] = places
         return [data[tuple(grid_index)]]
     batch = int(tile.number("batch_dims"))
@@ -188,7 +188,7 @@ def _scatter(tile: Tile) -> Sequence[Array]:
         where = tuple(np.moveaxis(np.where(indices < 0, indices + sizes, indices), -1, 0))
     else:
         axis = int(tile.number("axis"))
-        grid = list(np.indices(indices.shape))
+        grid: list[Array] = list(np.indices(indices.shape))
         grid[axis] = np.where(indices < 0, indices + shape[axis], indices)
         where = tuple(grid)
     _combine(whole, where, updates, tile.text("reduction", "none"))

@@ -22,7 +22,13 @@ _ZERO_POINTS: Final[Mapping[str, tuple[str, str]]] = {
 
 
 def stored(tile: Tile, letter: str, part: Part) -> Array:
-    """A factor's stored values; the first one of DynamicQuantizeMatMul is quantised here."""
+    """A factor's stored values; the first one of DynamicQuantizeMatMul is quantised here.
+
+    Weights that TFLite keeps as whole numbers for an op on real ones are unpacked.
+    """
+    is_real = dtype_of(tile.results[0].tensor.dtype).kind == "f"
+    if part.quantisation is not None and is_real and tile.text("tflite_op"):
+        return tflite.real_values(part)
     if tile.text("onnx_op") != "DynamicQuantizeMatMul" or letter != "I":
         return part.array
     if not part.is_whole:

@@ -1,14 +1,14 @@
 """Resizing images: each result from the elements around the place it comes from."""
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
 
 from tilewright.replay.kernels.tile import Array, KernelError, Tile
 
-Floats = npt.NDArray[np.float32]
+Floats = npt.NDArray[np.floating[Any]]
 """Places are worked out in single precision, as ONNX Runtime does: ties depend on it."""
 
 Places = Callable[[Floats, np.float32, int, int], Floats]
@@ -57,7 +57,7 @@ def resize(tile: Tile) -> Sequence[Array]:
         raise KernelError("resizing with antialias is not emulated")
     data = tile.whole("I")
     if data.dtype.kind in "iu" and tile.text("mode") != "nearest":
-        raise KernelError("interpolating whole numbers is not emulated")
+        return [_whole_bilinear(tile, data)]
     result, outside = data, np.zeros((1,) * data.ndim, dtype=bool)
     for axis, (begin, end) in enumerate(tile.results[0].box):
         full, size = tile.results[0].tensor.shape[axis], data.shape[axis]
@@ -74,6 +74,46 @@ def resize(tile: Tile) -> Sequence[Array]:
     if outside.any():
         result = np.where(outside, np.float32(tile.number("extrapolation_value")), result)
     return [result.astype(data.dtype, copy=False)]
+
+
+def _whole_bilinear(tile: Tile, data: Array) -> Array:
+    """TFLite's RESIZE_BILINEAR of whole numbers."""
+    if not tile.text("tflite_op"):
+        raise KernelError("interpolating whole numbers is not emulated")
+    batch, (top, bottom), (left, right), channels = tile.results[0].box
+    data = data[slice(*batch), :, :, slice(*channels)]
+    (rows, row_shares), (columns, column_shares) = (
+        _fixed_places(tile, axis, data.shape[axis], tile.results[0].tensor.shape[axis])
+        for axis in (1, 2)
+    )
+    total = np.zeros((), dtype=np.int64)
+    for row, row_share in zip(rows, row_shares, strict=True):
+        for column, column_share in zip(columns, column_shares, strict=True):
+            corner = data[:, row[top:bottom]][:, :, column[left:right]].astype(np.int64)
+            share = row_share[top:bottom, None] * column_share[left:right]
+            total = total + corner * share[None, :, :, None]
+    half = np.where(total > 0, 2**19, -(2**19))
+    rounded = total + half
+    return np.where(rounded >= 0, rounded >> 20, -(-rounded >> 20)).astype(data.dtype)
+
+
+def _fixed_places(
+    tile: Tile, axis: int, size: int, full: int
+) -> tuple[tuple[Array, Array], tuple[Array, Array]]:
+    """The two elements around each place and their shares in 1/1024."""
+    mode = tile.text("coordinate_transformation_mode")
+    if mode == "align_corners" and full > 1:
+        scale = (1024 * (size - 1) + (full - 1) // 2) // (full - 1)
+    else:
+        scale = (1024 * size + full // 2) // full
+    at = np.arange(full, dtype=np.int64) * scale
+    if mode == "half_pixel":
+        at = at + scale // 2 - 512
+    # C++ divides towards zero.
+    low = np.maximum(np.where(at >= 0, at // 1024, -(-at // 1024)), 0)
+    high = np.minimum(np.where(at + 1023 >= 0, (at + 1023) // 1024, 0), size - 1)
+    ahead = at - 1024 * low
+    return (low, high), (1024 - ahead, ahead)
 
 
 def _places(tile: Tile, axis: int, size: int, full: int) -> Floats:
@@ -114,13 +154,13 @@ def _interpolated(tile: Tile, data: Array, axis: int, at: Floats) -> Array:
 def _rounded(tile: Tile, at: Floats) -> Floats:
     match tile.text("nearest_mode", "round_prefer_floor"):
         case "floor":
-            return np.floor(at)
+            return np.asarray(np.floor(at))
         case "ceil":
-            return np.ceil(at)
+            return np.asarray(np.ceil(at))
         case "round_prefer_ceil":
-            return np.floor(at + 0.5)
+            return np.asarray(np.floor(at + 0.5))
         case _:
-            return np.ceil(at - 0.5)
+            return np.asarray(np.ceil(at - 0.5))
 
 
 def _linear_weights(data: Array, axis: int, at: Floats) -> list[Floats]:
@@ -141,7 +181,7 @@ def _cubic_weights(tile: Tile, data: Array, axis: int, at: Floats) -> list[Float
         places = [np.floor(at) + step for step in range(-1, 3)]
         inside = [(p >= 0) & (p < data.shape[axis]) for p in places]
         weights = [np.where(ok, w, 0) for ok, w in zip(inside, weights, strict=True)]
-        total = sum(weights)
+        total = np.sum(weights, axis=0)
         weights = [w / total for w in weights]
     return weights
 

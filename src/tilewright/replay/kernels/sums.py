@@ -24,6 +24,7 @@ def accumulate(tile: Tile, start: Array | None) -> Array:
     """
     wanted = tile.results[0]
     left, right = _operand(tile, "I"), _operand(tile, "W")
+    sums: Array
     if left is None or right is None:
         sums = np.zeros(wanted.shape, dtype=_sum_type(tile))
     else:
@@ -37,7 +38,7 @@ def finish(tile: Tile, sums: Array) -> Array:
     """The result from its complete sums: bias, scale, activation, requantisation."""
     if sums.dtype == np.int64:
         return whole_result(tile, sums)
-    result = sums * np.float32(tile.number("alpha", 1))
+    result: Array = sums * np.float32(tile.number("alpha", 1))
     if tile.has("B"):
         result = result + np.float32(tile.number("beta", 1)) * over_result(tile, "B")
     if tile.text("onnx_op") == "FusedConv" and tile.has("X3"):

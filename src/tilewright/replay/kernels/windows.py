@@ -19,10 +19,8 @@ def max_pool(tile: Tile) -> Sequence[Array]:
     windows = _windows(tile, part, low)
     taps = tuple(range(windows.ndim - _n_taps(tile), windows.ndim))
     best = windows.max(axis=taps)
-    if part.quantisation is None:
-        best = activated(tile.op, best)
-    else:
-        best = tflite_pooled(tile, best)
+    is_real = part.quantisation is None
+    best = activated(tile.op, best) if is_real else tflite_pooled(tile, best)
     if len(tile.results) == 1:
         return [best]
     flat = windows.reshape(*best.shape, -1).argmax(axis=-1)
@@ -33,8 +31,7 @@ def average_pool(tile: Tile) -> Sequence[Array]:
     """The mean of each window; padding counts if `count_include_pad` says so."""
     part = tile.part("I")
     if part.quantisation is not None and part.array.dtype.kind in "iu":
-        zero = part.quantisation.zero_point.reshape(-1)[0]
-        return [tflite_pooled(tile, _sums(tile, part.array.astype(np.int64)), _counts(tile), zero)]
+        return [tflite_pooled(tile, _sums(tile, part.array.astype(np.int64)), _counts(tile))]
     operator = tile.text("onnx_op")
     if operator == "QLinearGlobalAveragePool":
         return [_whole_average(tile)]
