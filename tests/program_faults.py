@@ -1,4 +1,4 @@
-"""What is wrong with a program, found the slow and obvious way: element by element, task by task."""
+"""What is wrong with a program, found the slow and obvious way: task by task, all elements."""
 
 from collections.abc import Iterator
 from itertools import combinations
@@ -98,28 +98,33 @@ def room_faults(program: Program) -> Iterator[str]:
         for space in program.spaces:
             if space.kind != "scratchpad":
                 continue
-            sizes = [program.buffers[r].size_bytes for r in roots if lies_in(program, r, space.name)]
+            here = [program.buffers[root] for root in sorted(roots)]
+            sizes = [buffer.size_bytes for buffer in here if buffer.space == space.name]
             step = space.alignment_bytes
             need = sum(ceil(size / step) * step for size in sizes)
             if need > space.size_bytes:
                 yield f"task {number} {task.name}: {need} B in {space.name}"
 
 
-def lies_in(program: Program, buffer: int, space: str) -> bool:
-    return program.buffers[buffer].space == space
-
-
 def charge_faults(program: Program, network: Network) -> Iterator[str]:
-    """A transfer reads its bytes once, and writes them once to each of its targets."""
+    """A transfer reads each of its boxes once, and writes them as often as it has targets."""
+
+    def box_of(access: Access) -> tuple[str, Box]:
+        return program.buffers[access.buffer].tensor, access.box
+
+    def size(accesses: tuple[Access, ...]) -> int:
+        boxes = [(network.by_name[name].bits, elements(box)) for name, box in map(box_of, accesses)]
+        return sum(ceil(count * bits / 8) for bits, count in boxes)
+
     for number, task in enumerate(program.tasks):
         if task.kind == "compute":
             continue
-        tensor = network.by_name[program.buffers[task.reads[0].buffer].tensor]
-        size = ceil(elements(task.reads[0].box) * tensor.bits / 8)
+        if {box_of(a) for a in task.reads} != {box_of(a) for a in task.writes}:
+            yield f"task {number} {task.name} writes other boxes than it reads"
         read = sum(charge.read_bytes for charge in task.charges)
         written = sum(charge.write_bytes for charge in task.charges)
-        if (read, written) != (size, size * len(task.writes)):
-            yield f"task {number} {task.name}: {read} B read, {written} B written of {size} B"
+        if (read, written) != (size(task.reads), size(task.writes)):
+            yield f"task {number} {task.name}: {read} B read, {written} B written"
 
 
 def touched(program: Program, access: Access) -> tuple[int, Mask]:

@@ -12,8 +12,14 @@ from tilewright.errors import InfeasibleError
 from tilewright.program.model import Program, Slot, Timetable
 from tilewright.replay.check import problems
 from tilewright.schedule.bounds import bounds
-from tilewright.schedule.options import ScheduleOptions
+from tilewright.schedule.claims import StuckError
+from tilewright.schedule.options import Policy, ScheduleOptions
+from tilewright.schedule.order import order_of
+from tilewright.schedule.result import timetable_of
 from tilewright.schedule.schedule import schedule
+from tilewright.schedule.search import keys_of
+from tilewright.schedule.simulate import simulate
+from tilewright.schedule.tables import tables_of
 
 QUICK = ScheduleOptions(search_simulations=20)
 NO_SEARCH = ScheduleOptions(small_tasks=0, portfolio_tasks=0)
@@ -38,6 +44,38 @@ def test_the_independent_checker_finds_nothing_wrong(seed: int) -> None:
     # Without a network the checker cannot know that a slice or a part holds another's data.
     timetable = schedule(rich_program(seed, layers=12, views=False), QUICK)
     assert [problem.message for problem in problems(timetable)] == []
+
+
+def with_slow_transfers(program: Program, factor: int) -> Program:
+    return replace(
+        program,
+        routes=tuple(
+            replace(route, bytes_per_cycle=route.bytes_per_cycle / factor)
+            for route in program.routes
+        ),
+        tasks=tuple(
+            task if task.kind == "compute" else replace(task, cycles=task.cycles * factor)
+            for task in program.tasks
+        ),
+    )
+
+
+def test_what_is_computed_again_reads_and_makes_the_same() -> None:
+    repeated = 0
+    for seed in range(80):
+        program = with_slow_transfers(rich_program(seed, layers=12), 5)
+        tables = tables_of(program)
+        order = order_of(tables, range(len(tables.engine)))
+        policy = Policy(recompute=True, margin=None)
+        try:
+            timetable = timetable_of(simulate(tables, order, policy, keys_of(order, policy)))
+        except StuckError:
+            # Allowed under this rule: the others are tried as well.
+            continue
+        check_timetable(program, timetable)
+        added = timetable.program.tasks[len(program.tasks) :]
+        repeated += sum(task.kind == "compute" for task in added)
+    assert repeated > 5
 
 
 def broken(timetable: Timetable, number: int) -> Timetable:

@@ -4,14 +4,16 @@ import random
 import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import count
 
 from tilewright.placement.problem import Buffer
 from tilewright.placement.search import Outcome, Rule, Status, search
 from tilewright.placement.sections import Instance
 
-# A search either ends soon or is lost in a bad order; so each gets few nodes, then others more.
-_FIRST_NODES = 1_000
-_GROWTH_PERCENT = 150
+# A search either ends soon or is lost in a bad order. So many short ones are made, and now and then
+# longer ones, in Luby's sequence, which loses least when nothing is known about the lengths.
+_SHORT_NODES = 1_500
+_SHAKES_PERCENT = (60, 10, 30, 10)
 _FIRST_SLICE = 20_000
 # With so few, one order can be searched to its end, and changing it would only repeat work.
 _FEW_BUFFERS = 10
@@ -90,15 +92,22 @@ def place_lowest(
 def _rules(buffers: Sequence[Buffer], instance: Instance, seed: int) -> Iterator[tuple[Rule, int]]:
     """Orders without end, each with the nodes it may take; from the second round on shaken."""
     chance = random.Random(seed)
-    nodes = _FIRST_NODES if len(buffers) > _FEW_BUFFERS else sys.maxsize
-    shake_percent = 0
-    while True:
+    short = _SHORT_NODES if len(buffers) > _FEW_BUFFERS else sys.maxsize
+    for turn in count():
+        shake_percent = _SHAKES_PERCENT[turn % len(_SHAKES_PERCENT)] if turn else 0
         for keys in _measures(buffers, instance):
             order = _order(keys, chance, shake_percent)
             for lowest_section_first in (False, True):
-                yield Rule(order=order, lowest_section_first=lowest_section_first), nodes
-        nodes = nodes * _GROWTH_PERCENT // 100
-        shake_percent = 30 if shake_percent == 10 else 10
+                rule = Rule(order=order, lowest_section_first=lowest_section_first)
+                yield rule, short * _luby(turn + 1)
+
+
+def _luby(position: int) -> int:
+    """1 1 2 1 1 2 4 1 1 2 1 1 2 4 8 … (Luby, Sinclair and Zuckerman, 1993), from position 1 on."""
+    bits = position.bit_length()
+    if position == (1 << bits) - 1:
+        return 1 << (bits - 1)
+    return _luby(position - (1 << (bits - 1)) + 1)
 
 
 def _order(

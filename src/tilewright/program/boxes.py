@@ -62,6 +62,14 @@ def overlap(a: Box, b: Box) -> Box:
     )
 
 
+def meet(a: Box, b: Box) -> bool:
+    """Whether two boxes have an element in common."""
+    for (s, t), (u, v) in zip(a, b, strict=True):
+        if (s if s > u else u) >= (t if t < v else v):
+            return False
+    return True
+
+
 def is_empty(box: Box) -> bool:
     """Whether a box has no element."""
     return any(start >= stop for start, stop in box)

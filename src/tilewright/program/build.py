@@ -8,7 +8,7 @@ from tilewright.network.graph import Network
 from tilewright.program.boxes import (
     contains,
     elements,
-    is_empty,
+    meet,
     overlap,
     shifted,
     size_bytes,
@@ -197,7 +197,7 @@ class Builder:
         if key not in self._known:
             last: dict[int, int] = {}
             for written, number in writers:
-                if box is None or written is None or not is_empty(overlap(box, written)):
+                if box is None or written is None or meet(box, written):
                     last[self._chains[number]] = number
             self._known[key] = tuple(last.values())
         return self._known[key]

@@ -3,10 +3,12 @@
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import cached_property
 from typing import Literal
 
 from tilewright.errors import InputError, Problem
 from tilewright.machine.model import (
+    INPUT_OPERANDS,
     OUTPUT_OPERAND,
     Core,
     Direction,
@@ -43,21 +45,39 @@ class Places:
 
     def named(self, memory: str, core: int) -> Space:
         """The space that a memory is for a core."""
-        return next(
-            space for space in self.spaces if space.memory == memory and space.core in (core, None)
-        )
+        return self._named[memory, core]
+
+    @cached_property
+    def _named(self) -> Mapping[tuple[str, int], Space]:
+        return {
+            (space.memory, core): space
+            for core in range(self.core.count)
+            for space in self.spaces
+            if space.core in (core, None)
+        }
 
     def home(self, carrier: str) -> Memory | None:
         """The scratchpad in which an operand of the array lies; None: it streams from above."""
-        chain = self.machine.chain(self.core, carrier)
-        return next((m for m in reversed(chain) if m.role == "scratchpad"), None)
+        return self._homes[carrier]
+
+    @cached_property
+    def _homes(self) -> Mapping[str, Memory | None]:
+        found: dict[str, Memory | None] = {}
+        for carrier in (*INPUT_OPERANDS, OUTPUT_OPERAND):
+            chain = self.machine.chain(self.core, carrier)
+            found[carrier] = next((m for m in reversed(chain) if m.role == "scratchpad"), None)
+        return found
 
     def origin(self, carrier: str) -> Space | None:
         """Where tensors that the array reads as `carrier` come from at first."""
-        return self._outside(carrier, "external", "source")
+        return self._origins[carrier]
 
     def destination(self) -> Space | None:
         """Where results go in the end."""
+        return self._destination
+
+    @cached_property
+    def _destination(self) -> Space | None:
         found = [m for m in self._external(OUTPUT_OPERAND) if _port(m, WRITE) is not None]
         if found:
             return next(space for space in self.spaces if space.memory == found[-1].name)
@@ -67,6 +87,11 @@ class Places:
         """Where activations can wait that find no room: an external memory that can be written."""
         space = self.destination()
         return space if space is not None and space.kind == "external" else None
+
+    @cached_property
+    def _origins(self) -> Mapping[str, Space | None]:
+        carriers = (*INPUT_OPERANDS, OUTPUT_OPERAND)
+        return {carrier: self._outside(carrier, "external", "source") for carrier in carriers}
 
     def _external(self, carrier: str) -> list[Memory]:
         return [m for m in self.machine.chain(self.core, carrier) if m.role == "external"]

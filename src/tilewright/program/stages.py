@@ -8,6 +8,7 @@ elements lie (a reshape, a slice, a concatenation) vanish where a view of anothe
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Literal
 
 from tilewright.mapping.nest import runs_on_array
@@ -24,7 +25,7 @@ PAIRWISE = frozenset(("add", "sub", "mul", "max", "min"))
 Worker = Literal["array", "vector", "move"]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class Stage:
     """One op and those applied to its result before that is written."""
 
@@ -32,14 +33,14 @@ class Stage:
     fused: tuple[Op, ...]
     worker: Worker
 
-    @property
+    @cached_property
     def inputs(self) -> tuple[Operand, ...]:
         """The op's inputs and the constants of what is fused, all over the loops of `op`."""
         constants = [_over_loops_of(self.op, f, o) for f in self.fused for o in f.inputs]
         made = {o.tensor for op in (self.op, *self.fused) for o in op.outputs}
         return (*self.op.inputs, *(o for o in constants if o.tensor not in made))
 
-    @property
+    @cached_property
     def results(self) -> tuple[Operand, ...]:
         """What is written, with where each point of `op`'s nest lands in it."""
         if not self.fused:

@@ -15,7 +15,7 @@ from tilewright.schedule.state import (
     Awaited,
     State,
 )
-from tilewright.schedule.tables import LOAD, STORE
+from tilewright.schedule.tables import COMPUTE, LOAD, STORE
 
 _SCALE = 1 << 24
 FIRST = -(1 << 62)
@@ -32,7 +32,7 @@ def leaving_cost(state: State, root: int, step: int) -> int | None:
         return 0
     if state.running[root]:
         return None
-    distance = state.position[state.next_use(root)] - step
+    distance = state.next_position(root) - step
     if distance <= 0:
         return None
     cycles = 0 if state.where[root] == RESERVED else moving_cycles(state, root)
@@ -50,6 +50,8 @@ def moving_cycles(state: State, root: int) -> int | None:
     if held is None:
         return None
     spill = tables.spill[tables.scratchpad[root]]
+    if can_recompute(state, root, held):
+        return state.cycles[held[0].writer]
     total = 0
     for piece in held:
         if is_clean(state, piece):
@@ -66,7 +68,9 @@ def is_clean(state: State, held: Held) -> bool:
     """Whether what is held exists elsewhere and can be fetched from there."""
     if not held.whole or held.writer < 0:
         return False
-    return held.writer >= state.n_tasks or state.tables.reloadable[held.writer]
+    if held.writer >= state.n_tasks:
+        return not state.added[held.writer - state.n_tasks].recomputed
+    return state.tables.reloadable[held.writer]
 
 
 def make_room(state: State, root: int, step: int, may_drop: bool) -> bool:
@@ -103,7 +107,7 @@ def _window(state: State, root: int, step: int) -> tuple[int, list[int]] | None:
 def evict(state: State, root: int, may_drop: bool = True) -> None:
     """Let a root leave: at once if its data exists elsewhere, else after it is written out."""
     if state.where[root] == RESERVED:
-        state.note_live(root, state.position[state.next_use(root)], -1)
+        state.note_live(root, state.next_position(root), -1)
         state.vacate(root, EVICTED if state.missing[root] else ABSENT)
         return
     if state.where[root] != RESIDENT:
@@ -111,6 +115,8 @@ def evict(state: State, root: int, may_drop: bool = True) -> None:
     held = surviving(state.tables.program, root, state.contents[root])
     assert held is not None
     dirty = [number for number, piece in enumerate(held) if not is_clean(state, piece)]
+    if can_recompute(state, root, held):
+        dirty = []
     if not dirty:
         if may_drop:
             state.contents[root] = held
@@ -154,12 +160,16 @@ def written_out(state: State, task: int) -> None:
 def leave(state: State, root: int) -> None:
     """A root's place is given back; each piece will be fetched again before the next use."""
     user = state.next_use(root)
-    position = state.position[user]
-    state.note_live(root, position, -1)
+    held = state.contents[root]
+    again = can_recompute(state, root, held)
+    state.note_live(root, state.next_position(root), -1)
     state.vacate(root, EVICTED)
-    held, state.contents[root] = state.contents[root], []
+    state.contents[root] = []
     for piece in held:
-        _bring_back_later(state, root, piece, user)
+        if again:
+            _compute_again_later(state, root, piece, user)
+        else:
+            _bring_back_later(state, root, piece, user)
 
 
 def _bring_back_later(state: State, root: int, held: Held, user: int) -> None:
@@ -169,14 +179,21 @@ def _bring_back_later(state: State, root: int, held: Held, user: int) -> None:
         before = state.added[held.writer - state.n_tasks]
         added.saved = before.saved
         added.origin = before.origin if not before.out else held.writer
+    _add_back(state, added, like, user)
+
+
+def _add_back(
+    state: State, added: Added, like: tuple[int, int, int, tuple[int, ...]], user: int
+) -> int:
     task = state.add_task(added, like, LOAD)
-    state.missing[root] += 1
-    state.position[task] = state.position[user]
+    state.missing[added.root] += 1
+    state.position[task] = state.next_position(added.root)
     state.key[task] = state.key[user]
     if state.policy.key == "slack":
         state.key[task] -= state.cycles[task]
-    release = state.position[user] - state.policy.lookahead_steps
+    release = state.position[task] - state.policy.lookahead_steps
     heappush(state.later, (release, state.key[task], task))
+    return task
 
 
 def back_like(state: State, root: int, held: Held) -> tuple[int, int, int, tuple[int, ...]]:
@@ -210,3 +227,65 @@ def _like_route(
     names = state.tables.engine_names
     ports = tuple(names.index(port) for port in route.ports)
     return names.index(route.engine), route.cycles(size_bytes), route.setup_cycles, ports
+
+
+# Computing again
+
+
+def can_recompute(state: State, root: int, held: list[Held]) -> bool:
+    """Whether a result is sooner computed again than written out and fetched.
+
+    Only if it is the one result of one task whose inputs are there and will be until then.
+    """
+    if not state.policy.recompute or len(held) != 1:
+        return False
+    writer = held[0].writer
+    tables = state.tables
+    if not 0 <= writer < state.n_tasks or tables.kind[writer] != COMPUTE or not held[0].whole:
+        return False
+    task = tables.program.tasks[writer]
+    if len(task.writes) != 1 or not tables.repeatable[writer]:
+        return False
+    if any(tables.root[access.buffer] == root for access in task.reads):
+        return False
+    spill = tables.spill[tables.scratchpad[root]]
+    size_bytes = box_bytes(tables.program, held[0])
+    if spill is not None and state.cycles[writer] >= spill.out.cycles(
+        size_bytes
+    ) + spill.back.cycles(size_bytes):
+        return False
+    until = state.next_position(root)
+    return all(_stays(state, other, writer, until) for other in _inputs(state, root, writer))
+
+
+def _inputs(state: State, root: int, task: int) -> list[int]:
+    return [other for other in state.touched[task] if other != root]
+
+
+def _stays(state: State, root: int, reader: int, until: int) -> bool:
+    """Whether a root is there, is still needed at a step, and holds what a task once read."""
+    if state.where[root] != RESIDENT or state.missing[root] or not state.waiting[root]:
+        return False
+    if state.position[state.order.uses[root][-1]] < until:
+        return False
+    tables = state.tables
+    for user in tables.users[root]:
+        if any(tables.root[buffer] == root for buffer, _ in tables.writes[user]) and (
+            state.start[user] < 0 or state.start[user] + state.cycles[user] > state.start[reader]
+        ):
+            return False
+    return True
+
+
+def _compute_again_later(state: State, root: int, held: Held, user: int) -> None:
+    writer = held.writer
+    inputs = _inputs(state, root, writer)
+    added = Added(root=root, held=held, out=False, origin=writer, recomputed=True)
+    like = (state.engine[writer], state.cycles[writer], state.setup[writer], state.ports[writer])
+    task = _add_back(state, added, like, user)
+    state.touched[task] = (root, *inputs)
+    for other in inputs:
+        state.left[other] += 1
+        state.waiting[other] += 1
+        position = state.position[task]
+        state.promised[other] = min(position, state.promised.get(other, position))

@@ -47,6 +47,8 @@ class Policy:
     guarded: bool = True
     """Nothing is fetched or computed ahead if the tasks before it would lack the room."""
     stores_first: bool = False
+    recompute: bool = False
+    """A result may leave without being written out if computing it again is faster."""
     addresses_later: bool = False
     """Only bytes are counted during the run, and addresses found when all lives are known."""
     both_ends: bool = True

@@ -1,5 +1,6 @@
 """From a finished simulation to a timetable: added tasks and buffers become part of the program."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 from tilewright.program.model import (
@@ -56,7 +57,11 @@ def timetable_of(state: State) -> Timetable:
         _redirected(state, task, copies, backs, number) if task in state.used_copies else original
         for task, original in enumerate(program.tasks)
     ]
-    tasks += [_added_task(state, task, copies, number) for task in kept]
+    for task in kept:
+        if state.added[task - state.n_tasks].recomputed:
+            tasks.append(_computed_again(state, task, copies, backs, number))
+        else:
+            tasks.append(_added_task(state, task, copies, number))
     slots = [_slot(state, task) for task in (*range(len(program.tasks)), *kept)]
     scheduled = replace(
         program,
@@ -74,13 +79,17 @@ def timetable_of(state: State) -> Timetable:
 def _kept(state: State) -> list[int]:
     """The added tasks that serve a purpose, by start; data saved and never fetched serves none."""
     used = {(root, copy) for pairs in state.used_copies.values() for root, copy in pairs}
-    backs = [
-        task
-        for task in range(state.n_tasks, len(state.engine))
-        if state.start[task] >= 0
-        and not (added := state.added[task - state.n_tasks]).out
-        and (added.root, added.copy) in used
-    ]
+    backs: list[int] = []
+    # Latest first: what is computed again uses copies that came back before.
+    for task in sorted(
+        range(state.n_tasks, len(state.engine)), key=lambda task: (-state.start[task], -task)
+    ):
+        added = state.added[task - state.n_tasks]
+        if state.start[task] >= 0 and not added.out and (added.root, added.copy) in used:
+            backs.append(task)
+            used.update(added.inputs)
+            if added.origin >= state.n_tasks:
+                used.add((added.root, state.added[added.origin - state.n_tasks].copy))
     sources = {state.added[task - state.n_tasks].origin for task in backs}
     outs = [
         task
@@ -111,27 +120,70 @@ def _redirected(
 ) -> Task:
     """A task that uses later copies of its buffers, behind the transfers that filled them."""
     program = state.tables.program
-    now = dict(state.used_copies[task])
-
-    def moved(access: Access) -> Access:
-        root = program.root(access.buffer)
-        if root not in now:
-            return access
-        space = program.buffers[root].space
-        return Access(copies.of(access.buffer, _label(now[root]), space), access.box)
-
     original = program.tasks[task]
-    before = [
-        number[back]
-        for pair in state.used_copies[task]
-        for back in backs.get(pair, ())
-        if state.start[back] + state.cycles[back] <= state.start[task]
-    ]
+    now = state.used_copies[task]
+    before = _before(state, task, now, backs, number)
     return replace(
         original,
-        reads=tuple(moved(access) for access in original.reads),
-        writes=tuple(moved(access) for access in original.writes),
+        reads=_moved(program, original.reads, now, copies),
+        writes=_moved(program, original.writes, now, copies),
         after=(*original.after, *before),
+    )
+
+
+def _moved(
+    program: Program,
+    accesses: Sequence[Access],
+    now: Sequence[tuple[int, int]],
+    copies: _Copies,
+) -> tuple[Access, ...]:
+    """The same accesses to those copies that roots have now."""
+    copy_of = dict(now)
+    moved = []
+    for access in accesses:
+        root = program.root(access.buffer)
+        if copy_of.get(root):
+            space = program.buffers[root].space
+            buffer = copies.of(access.buffer, _label(copy_of[root]), space)
+            access = Access(buffer, access.box)
+        moved.append(access)
+    return tuple(moved)
+
+
+def _before(
+    state: State,
+    task: int,
+    now: Sequence[tuple[int, int]],
+    backs: dict[tuple[int, int], list[int]],
+    number: dict[int, int],
+) -> list[int]:
+    """The added tasks that filled the copies that a task uses."""
+    return [
+        number[back]
+        for pair in now
+        for back in backs.get(pair, ())
+        if back != task and state.start[back] + state.cycles[back] <= state.start[task]
+    ]
+
+
+def _computed_again(
+    state: State,
+    task: int,
+    copies: _Copies,
+    backs: dict[tuple[int, int], list[int]],
+    number: dict[int, int],
+) -> Task:
+    """A task of the program once more, for a copy of its result."""
+    added = state.added[task - state.n_tasks]
+    program = state.tables.program
+    original = program.tasks[added.origin]
+    now = (*added.inputs, (added.root, added.copy))
+    return replace(
+        original,
+        name=f"{original.name}#{number[task]}",
+        reads=_moved(program, original.reads, now, copies),
+        writes=_moved(program, original.writes, now, copies),
+        after=(*original.after, *_before(state, task, added.inputs, backs, number)),
     )
 
 
@@ -156,7 +208,7 @@ def _added_task(state: State, task: int, copies: _Copies, number: dict[int, int]
     here = (Access(inside, held.box),)
     after: tuple[int, ...]
     if added.out:
-        after = (added.origin,) if added.origin >= 0 else ()
+        after = (number.get(added.origin, added.origin),) if added.origin >= 0 else ()
     elif added.origin >= state.n_tasks:
         after = (number[added.origin],)
     else:

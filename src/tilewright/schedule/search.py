@@ -154,6 +154,7 @@ class Search:
             if len(self.tables.engine) <= 500:
                 yield replace(base, key=key, margin=1, addresses_later=True)
             yield replace(base, key=key, margin=1, eviction="distance")
+            yield replace(base, key=key, margin=1, recompute=True)
             yield replace(base, key=key, margin=1, both_ends=False)
             yield replace(base, key=key, margin=1, prefetch=False)
 
@@ -201,6 +202,7 @@ def _changed(rng: random.Random, policy: Policy) -> Policy:
         prefetch=policy.prefetch,
         guarded=rng.random() < 0.6,
         stores_first=rng.random() < 0.5,
+        recompute=rng.random() < 0.3,
         both_ends=rng.random() < 0.5,
         addresses_later=rng.random() < 0.7,
         margin=None,

@@ -68,6 +68,10 @@ def _finish_added(state: State, task: int) -> None:
         state.missing[root] -= 1
         state.contents[root].append(Held(added.held.buffer, added.held.box, task))
     _after_use(state, root)
+    for other, _ in added.inputs:
+        state.running[other] -= 1
+        state.left[other] -= 1
+        _after_use(state, other)
 
 
 def _after_use(state: State, root: int) -> None:
@@ -233,10 +237,16 @@ def _can_transfer_added(state: State, task: int) -> bool:
     # A root that nobody reads any more may have died before its data came back.
     if where == LEAVING or not state.left[root]:
         return False
+    inputs = state.touched[task][1:]
+    if any(state.where[other] != RESIDENT or state.missing[other] for other in inputs):
+        return False
     if where in (EVICTED, RESERVED):
         position = state.position[task]
         from_top = state.policy.both_ends and position > state.current
         if not _place_all(state, [root], position, from_top):
             return False
+    for other in inputs:
+        state.waiting[other] -= 1
+    added.inputs = tuple((other, state.copy[other]) for other in inputs)
     added.copy = state.copy[root]
     return True

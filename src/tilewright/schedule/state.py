@@ -31,7 +31,10 @@ class Added:
     saved: int = -1
     """Which saved copy it writes or reads; -1 if it comes from where it first came from."""
     origin: int = -1
-    """The task that wrote what goes out, or whose transfer is repeated."""
+    """The task that wrote what goes out, or that is repeated."""
+    recomputed: bool = False
+    inputs: tuple[tuple[int, int], ...] = ()
+    """Of what is computed again: the roots it reads and which copies of them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,6 +106,8 @@ class State:
         self.copy_end: dict[tuple[int, int], int] = {}
         self.contents: list[list[Held]] = [[] for _ in range(n)]
         self.leaving = [0] * n
+        self.promised: dict[int, int] = {}
+        """Roots from which something will be computed again, and the step before which."""
         self.aligned = [
             aligned_bytes(tables, root) if tables.users[root] else 0 for root in range(n)
         ]
@@ -125,6 +130,8 @@ class State:
             for route in (spill.out, spill.back)
         ]
         self.transfer_engines = sorted({*moving, *spilling})
+        if self.policy.recompute:
+            self.transfer_engines = list(range(len(tables.instances)))
         self.events: list[tuple[int, int]] = []
         self.wakes: set[int] = set()
         self.copies_in: list[list[tuple[int, int]]] = [[] for _ in tables.instances]
@@ -214,6 +221,11 @@ class State:
             index += 1
         self.use_index[root] = index
         return uses[index] if index < len(uses) else -1
+
+    def next_position(self, root: int) -> int:
+        """The step at which a root is needed next."""
+        position = self.position[self.next_use(root)]
+        return min(position, self.promised.get(root, position))
 
     def place(self, root: int, position: int, from_top: bool) -> bool:
         """Find room for a root that is needed at a step; its place is then kept for it."""

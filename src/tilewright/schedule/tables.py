@@ -39,6 +39,8 @@ class Tables:
     """Buffers in scratchpads, views included, and the boxes that a task writes."""
     after: list[tuple[int, ...]]
     followers: list[list[int]]
+    repeatable: list[bool]
+    """Whether all that a task reads outside the scratchpads stays as it is."""
     reloadable: list[bool]
     """Whether what a task writes can be fetched again from where it came from."""
     scratchpad: list[int]
@@ -62,6 +64,7 @@ def tables_of(program: Program) -> Tables:
     engine_names = [engine.name for engine in program.engines]
     engine_index = {name: number for number, name in enumerate(engine_names)}
     tasks = program.tasks
+    repeatable = _repeatable(program)
     touched = [
         tuple(
             dict.fromkeys(
@@ -88,7 +91,11 @@ def tables_of(program: Program) -> Tables:
         ],
         after=[tuple(dict.fromkeys(task.after)) for task in tasks],
         followers=[[] for _ in tasks],
-        reloadable=_reloadable(program),
+        repeatable=repeatable,
+        reloadable=[
+            task.kind == "load" and bool(task.reads) and repeatable[number]
+            for number, task in enumerate(tasks)
+        ],
         scratchpad=scratchpad,
         size_bytes=[buffer.size_bytes for buffer in program.buffers],
         root=root,
@@ -134,26 +141,25 @@ def _add_end_task(tables: Tables) -> None:
     tables.touched.append(held)
     tables.writes.append(())
     tables.followers.append([])
+    tables.repeatable.append(False)
     tables.reloadable.append(False)
 
 
-def _reloadable(program: Program) -> list[bool]:
-    """A load can be repeated while its source holds what it held: nobody writes there later."""
+def _repeatable(program: Program) -> list[bool]:
+    """By task: whether all it reads outside the scratchpads stays as it is for good."""
     last_writer: dict[int, int] = {}
     for number, task in enumerate(program.tasks):
         for access in task.writes:
             last_writer[program.root(access.buffer)] = number
     answers = []
     for number, task in enumerate(program.tasks):
-        spaces = [program.space[program.buffers[a.buffer].space] for a in task.reads]
+        outside = [
+            (program.root(access.buffer), space)
+            for access in task.reads
+            if (space := program.space[program.buffers[access.buffer].space]).kind != "scratchpad"
+        ]
         answers.append(
-            task.kind == "load"
-            and bool(spaces)
-            and all(
-                space.kind == "external" or (space.kind == "source" and space.rereadable)
-                for space in spaces
-            )
-            and all(last_writer.get(program.root(a.buffer), -1) < number for a in task.reads)
+            all(space.rereadable and last_writer.get(root, -1) < number for root, space in outside)
         )
     return answers
 

@@ -251,10 +251,13 @@ def test_a_task_that_is_too_large_is_named_with_its_buffers() -> None:
 
 def test_without_a_memory_to_spill_to_the_smallest_size_is_named() -> None:
     # a and b are needed at the end, and c, which is made from them, for d and e: 50 bytes at e.
+    # They cannot be made again: what they are made from does not fit in beside the others.
     builder = Builder(40, {"dma": 1, "core": 1}, spill=False)
     a, b, c, d, e, f = (builder.buffer(name, 10) for name in "abcdef")
-    builder.task("make a", "core", 1, [], [a])
-    builder.task("make b", "core", 1, [], [b])
+    z = builder.buffer("z", 10)
+    builder.load(z)
+    builder.task("make a", "core", 1, [z], [a])
+    builder.task("make b", "core", 1, [z], [b])
     builder.task("make c", "core", 1, [a, b], [c])
     builder.task("make d", "core", 1, [c], [d])
     builder.task("make e", "core", 1, [c, d], [e])

@@ -1,0 +1,145 @@
+// What is known about the selected task, buffer or op, with links to what it depends on.
+
+function facts(pairs) {
+  const list = element('dl', {});
+  for (const [name, value] of pairs) {
+    if (value === '' || value === null || value === undefined) continue;
+    list.append(element('dt', {}, name), element('dd', {}, value));
+  }
+  return list;
+}
+
+function link(text, onclick) {
+  return element('button', { className: 'link', type: 'button', onclick }, text);
+}
+
+function linkList(title, entries) {
+  if (!entries.length) return '';
+  const items = entries.slice(0, 40).map(([text, note, onclick]) =>
+    element('li', {}, link(text, onclick), element('span', {}, note)));
+  if (entries.length > 40) items.push(element('li', {}, `and ${count(entries.length - 40)} more`));
+  return element('div', {}, element('h3', {}, title), element('ul', {}, ...items));
+}
+
+function taskLinks(title, tasks) {
+  return linkList(title, tasks.map((n) => [plan.tasks.name[n], `ends ${count(plan.tasks.start[n] + plan.tasks.cycles[n])}`, () => goToTask(n)]));
+}
+
+const bufferPlace = new Map(plan.buffers.number.map((number, place) => [number, place]));
+
+function bufferLinks(title, numbers) {
+  const known = numbers.map((number) => bufferPlace.get(number)).filter((place) => place !== undefined);
+  return linkList(title, known.map((n) => [plan.buffers.name[n], bytes(plan.buffers.size[n]), () => showBuffer(n)]));
+}
+
+function showBuffer(n) {
+  showTab('memory');
+  chooseSpace(plan.buffers.space[n]);
+  select('buffer', n);
+  showCycles(plan.buffers.start[n], plan.buffers.end[n]);
+}
+
+function taskDetail(task) {
+  const { tasks } = plan;
+  const op = tasks.op[task];
+  const end = tasks.start[task] + tasks.cycles[task];
+  return [
+    element('h2', {}, tasks.name[task]),
+    facts([
+      ['what', PURPOSE_NAMES[purposeOf(task)]],
+      ['engine', plan.tracks[tasks.track[task]].name],
+      ['op', op < 0 ? '' : link(plan.ops.name[op], () => select('op', op))],
+      ['start', cycles(tasks.start[task])],
+      ['end', cycles(end)],
+      ['takes', `${cycles(tasks.cycles[task])}${plan.clock_hz ? `, ${duration(tasks.cycles[task])}` : ''}`],
+      ['bytes', tasks.bytes[task] ? `${count(tasks.bytes[task])} B` : ''],
+      ['energy', energy(tasks.pj[task])],
+    ]),
+    taskLinks('Waits for', tasks.after[task]),
+    taskLinks('Waits for room that these leave', tasks.room[task]),
+    taskLinks('Waited for by', followers[task]),
+    bufferLinks('Reads', tasks.reads[task]),
+    bufferLinks('Writes', tasks.writes[task]),
+    tasks.mapping[task] < 0 ? '' : nest(tasks.mapping[task]),
+  ];
+}
+
+function bufferDetail(n) {
+  const { name, size, address, start, end, box, role, space, number } = plan.buffers;
+  const users = [];
+  plan.tasks.reads.forEach((reads, task) => {
+    if (reads.includes(number[n]) || plan.tasks.writes[task].includes(number[n])) users.push(task);
+  });
+  return [
+    element('h2', {}, name[n]),
+    facts([
+      ['role', ROLE_NAMES[plan.roles[role[n]]]],
+      ['memory', plan.spaces[space[n]].name],
+      ['elements', box[n]],
+      ['size', `${count(size[n])} B`],
+      ['address', count(address[n])],
+      ['from', cycles(start[n])],
+      ['to', cycles(end[n])],
+      ['buffer', `number ${number[n]}`],
+    ]),
+    linkList('Tasks that touch it', users.map((t) => [plan.tasks.name[t], PURPOSE_NAMES[purposeOf(t)], () => { showTab('timeline'); goToTask(t); }])),
+  ];
+}
+
+function opDetail(op) {
+  const { ops } = plan;
+  const tasks = [];
+  plan.tasks.op.forEach((of, task) => {
+    if (of === op) tasks.push(task);
+  });
+  return [
+    element('h2', {}, ops.name[op]),
+    facts([
+      ['kind', ops.kind[op]],
+      ['applied in passing', ops.fused[op].join(', ')],
+      ['multiplications', ops.macs[op] ? count(ops.macs[op]) : ''],
+      ['tiles', count(ops.tiles[op])],
+      ['from', cycles(ops.start_cycle[op])],
+      ['to', cycles(ops.end_cycle[op])],
+      ['busy', cycles(ops.busy_cycles[op])],
+      ['utilisation', ops.utilisation[op] === null ? '' : percent(ops.utilisation[op])],
+      ['energy', energy(ops.energy_pj[op])],
+      ['traffic', bytes(ops.traffic_bytes[op])],
+      ['bound by', ops.bound_by[op]],
+    ]),
+    element('p', {}, link('Show in the timeline', () => {
+      showTab('timeline');
+      changeRange(ops.start_cycle[op] - 50, ops.end_cycle[op] + 50);
+    })),
+    linkList('Engines waited', ops.idle_causes[op].map(([cause, idle]) => [cause, cycles(idle), () => {}])),
+    ops.mapping[op] === null ? '' : nest(ops.mapping[op]),
+    taskLinks('Tasks', tasks),
+  ];
+}
+
+// A mapping as nested loops: what the text says line by line, indented, with who holds what.
+function nest(mapping) {
+  const lines = plan.mappings[mapping].trim().split('\n');
+  const [sizes, unroll, header, ...loops] = lines;
+  const letters = header.trim().split(/\s+/).slice(1);
+  const block = element('pre', { className: 'nest' });
+  block.append(`${sizes.replace('nest ', 'loops: ')}\n`);
+  loops.forEach((line, depth) => {
+    const [loop, size, ...memories] = line.trim().split(/\s+/);
+    const held = letters.map((letter, place) => `${letter} in ${memories[place]}`).join(', ');
+    block.append(`${' '.repeat(depth)}for `, element('b', {}, loop), ` in ${size}`, '    ', `# ${held}\n`);
+  });
+  block.append(`${' '.repeat(loops.length)}at once: ${unroll.replace('unroll ', '')}\n`);
+  return element('div', {}, element('h3', {}, 'Mapping of its largest tile, outermost loop first'), block);
+}
+
+function showDetail(chosen) {
+  const detail = byId('detail');
+  if (chosen === null) {
+    detail.replaceChildren(element('p', { className: 'hint' }, 'Select a task, a buffer or an op to see what it does and what it depends on.'));
+    return;
+  }
+  const parts = { task: taskDetail, buffer: bufferDetail, op: opDetail };
+  detail.replaceChildren(...parts[chosen.kind](chosen.number));
+  detail.scrollTop = 0;
+}
