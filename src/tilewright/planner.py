@@ -8,7 +8,7 @@ from math import fsum
 from pathlib import Path
 from typing import Any
 
-from tilewright.errors import InputError, Problem
+from tilewright.errors import InfeasibleError, InputError, Problem
 from tilewright.machine.model import Machine, Memory
 from tilewright.mapping.search import Objective, SearchOptions
 from tilewright.network.graph import Network, Op
@@ -26,6 +26,10 @@ from tilewright.schedule.options import ScheduleOptions
 from tilewright.schedule.schedule import schedule
 
 
+CUTS = 64
+"""Sizes of scratchpads that the objective `memory` looks at are this many parts of the whole."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class PlanOptions:
     """How a plan is made. `memory_limits` replaces the sizes of memories, in bytes by name."""
@@ -38,7 +42,9 @@ class PlanOptions:
     """Unrollings that it tries."""
     order_steps: int = 100_000
     """Steps of the search for a compute order with the least peak memory."""
-    schedule: ScheduleOptions = field(default_factory=ScheduleOptions)
+    schedule: ScheduleOptions = field(
+        default_factory=lambda: ScheduleOptions(portfolio_tasks=24_000, gap_permille=10)
+    )
     checked: bool = True
     """Whether the plan is checked before it is returned."""
 
@@ -131,6 +137,29 @@ def plan(network: Network, machine: Machine, options: PlanOptions | None = None)
     """
     options = options or PlanOptions()
     limited = with_memory_limits(machine, options.memory_limits)
+    if options.objective == "memory":
+        return _in_least_memory(network, limited, options)
+    return _planned(network, limited, options)
+
+
+def _in_least_memory(network: Network, machine: Machine, options: PlanOptions) -> Plan:
+    """The plan in the smallest scratchpads, all cut alike, that still hold one; to a 64th."""
+    sizes = {m.name: m.size_bytes for m in machine.memories if m.role == "scratchpad"}
+    best = _planned(network, machine, options)
+    fits, fails = CUTS, 0
+    while fits - fails > 1:
+        middle = (fits + fails) // 2
+        limits = tuple((name, size * middle // CUTS) for name, size in sizes.items())
+        try:
+            best = _planned(network, with_memory_limits(machine, limits), options)
+        except InfeasibleError:
+            fails = middle
+        else:
+            fits = middle
+    return replace(best, machine=machine)
+
+
+def _planned(network: Network, limited: Machine, options: PlanOptions) -> Plan:
     order = compute_order(network, options.order_steps)
     lowered = lower(network, limited, order, options.objective, _search(options))
     timetable = schedule(lowered.program, options.schedule)

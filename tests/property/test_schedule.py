@@ -75,7 +75,7 @@ def test_what_is_computed_again_reads_and_makes_the_same() -> None:
         check_timetable(program, timetable)
         added = timetable.program.tasks[len(program.tasks) :]
         repeated += sum(task.kind == "compute" for task in added)
-    assert repeated > 5
+    assert repeated > 2
 
 
 def broken(timetable: Timetable, number: int) -> Timetable:

@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain, product, zip_longest
+from math import prod
 
 from tilewright.errors import InfeasibleError, Problem
 from tilewright.machine.model import OUTPUT_OPERAND, Machine
@@ -26,6 +27,9 @@ from tilewright.program.residence import ANYWHERE, Layout, Residence
 from tilewright.program.stages import Stage, Storage, stages_of, storages
 from tilewright.program.tile import Goal, tileable
 from tilewright.program.tile_cost import Sums, TileCost, TileCosts
+
+
+MOST_TILES = 200_000
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -54,6 +58,7 @@ def lower(
     costs = TileCosts(network=network, places=places, options=options)
     residence = Residence(network, places, costs, stages, storage, goal)
     layout = residence.layout()
+    _refuse_too_many(stages, layout)
     lowering = Lowering(
         network, places, costs, residence, layout, Builder(network, places, storage)
     )
@@ -66,6 +71,24 @@ def lower(
         assumptions=places.assumptions,
         bounds=network_bounds(network, stages, storage, places, costs),
     )
+
+
+def _refuse_too_many(stages: Sequence[Stage], layout: Layout) -> None:
+    """A plan that nobody could use is no plan: say which op would be cut to pieces."""
+    counts = [
+        sum(
+            prod(-(-(part[d][1] - part[d][0]) // tiling.lengths[d]) for d in tiling.order)
+            for part in parts
+        )
+        for parts, tiling in zip(layout.parts, layout.tilings, strict=True)
+    ]
+    if sum(counts) > MOST_TILES:
+        worst = max(range(len(counts)), key=lambda number: (counts[number], -number))
+        message = (
+            f"the scratchpads are too small for a plan of at most {MOST_TILES:,} tiles: there would "
+            f"be {sum(counts):,}, of op {stages[worst].op.name!r} alone {counts[worst]:,}"
+        )
+        raise InfeasibleError(Problem(message=message, hint="plan with a larger scratchpad"))
 
 
 @dataclass(frozen=True, slots=True)

@@ -30,7 +30,7 @@ def leaving_cost(state: State, root: int, step: int) -> int | None:
     """
     if state.where[root] == LEAVING or state.waiting[root] == 0:
         return 0
-    if state.running[root]:
+    if state.writing[root]:
         return None
     distance = state.next_position(root) - step
     if distance <= 0:
@@ -84,7 +84,7 @@ def make_room(state: State, root: int, step: int, may_drop: bool) -> bool:
     cost, roots = window
     state.awaited = Awaited(root, step, cost)
     for other in roots:
-        if state.waiting[other] and not state.running[other]:
+        if state.waiting[other]:
             evict(state, other, may_drop)
     return True
 
@@ -105,7 +105,10 @@ def _window(state: State, root: int, step: int) -> tuple[int, list[int]] | None:
 
 
 def evict(state: State, root: int, may_drop: bool = True) -> None:
-    """Let a root leave: at once if its data exists elsewhere, else after it is written out."""
+    """Let a root leave: at once if its data exists elsewhere, else after it is written out.
+
+    While tasks still read it, it may be written out already, but stays until they have ended.
+    """
     if state.where[root] == RESERVED:
         state.note_live(root, state.next_position(root), -1)
         state.vacate(root, EVICTED if state.missing[root] else ABSENT)
@@ -116,16 +119,20 @@ def evict(state: State, root: int, may_drop: bool = True) -> None:
     assert held is not None
     dirty = [number for number, piece in enumerate(held) if not is_clean(state, piece)]
     if can_recompute(state, root, held):
+        if state.running[root]:
+            return
         dirty = []
-    if not dirty:
-        if may_drop:
-            state.contents[root] = held
-            leave(state, root)
+    if not dirty and not may_drop:
+        return
+    if not dirty and not state.running[root]:
+        state.contents[root] = held
+        leave(state, root)
         return
     state.contents[root] = list(held)
     state.where[root] = LEAVING
     state.leaving[root] = len(dirty)
-    state.saved_roots.append(root)
+    if dirty:
+        state.saved_roots.append(root)
     for number in dirty:
         _write_out(state, root, held[number])
 
@@ -161,7 +168,7 @@ def leave(state: State, root: int) -> None:
     """A root's place is given back; each piece will be fetched again before the next use."""
     user = state.next_use(root)
     held = state.contents[root]
-    again = can_recompute(state, root, held)
+    again = not all(is_clean(state, piece) for piece in held)
     state.note_live(root, state.next_position(root), -1)
     state.vacate(root, EVICTED)
     state.contents[root] = []

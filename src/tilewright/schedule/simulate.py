@@ -41,6 +41,8 @@ def simulate(tables: Tables, order: Order, policy: Policy, keys: list[int]) -> S
 
 def _finish(state: State, task: int) -> None:
     heappush(state.idle[state.engine[task]], state.instance[task])
+    for root in state.written[task]:
+        state.writing[root] -= 1
     if task >= state.n_tasks:
         _finish_added(state, task)
         return
@@ -205,15 +207,14 @@ def _serves_forced(state: State, task: int) -> bool:
     wanted = state.touched[state.forced]
     if task >= state.n_tasks:
         return state.added[task - state.n_tasks].root in wanted
-    written = (state.tables.root[buffer] for buffer, _ in state.tables.writes[task])
-    return task == state.forced or all(root in wanted for root in written)
+    return task == state.forced or all(root in wanted for root in state.written[task])
 
 
 def _unplaced_targets(state: State, task: int) -> list[int] | None:
     """Roots that a transfer writes and that have no place in use yet; None if it must wait."""
     tables = state.tables
     new = []
-    written = [tables.root[buffer] for buffer, _ in tables.writes[task]]
+    written = tables.written[task]
     for root in tables.touched[task]:
         where = state.where[root]
         if root in written:

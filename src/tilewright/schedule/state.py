@@ -77,6 +77,7 @@ class State:
         self.ports = list(tables.ports)
         self.kind = list(tables.kind)
         self.touched = list(tables.touched)
+        self.written = list(tables.written)
         self.position = list(order.position)
         self.key = list(keys)
         self.pending = [len(before) for before in tables.after]
@@ -95,6 +96,7 @@ class State:
         self.where = [ABSENT] * n
         self.missing = [0] * n
         self.running = [0] * n
+        self.writing = [0] * n
         self.left = [len(users) for users in tables.users]
         self.waiting = list(self.left)
         self.use_index = [0] * n
@@ -171,6 +173,8 @@ class State:
                 self.waiting[root] -= 1
             if self.copy[root] and task < self.n_tasks:
                 self.used_copies.setdefault(task, []).append((root, self.copy[root]))
+        for root in self.written[task]:
+            self.writing[root] += 1
         heappush(self.events, (end, task))
 
     def make_ready(self, task: int) -> None:
@@ -203,6 +207,7 @@ class State:
         self.ports.append(ports)
         self.kind.append(kind)
         self.touched.append((added.root,))
+        self.written.append(() if added.out else (added.root,))
         self.start.append(-1)
         self.instance.append(0)
         self.added.append(added)

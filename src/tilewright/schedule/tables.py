@@ -37,6 +37,8 @@ class Tables:
     """Roots in scratchpads that a task reads or writes."""
     writes: list[tuple[tuple[int, Box], ...]]
     """Buffers in scratchpads, views included, and the boxes that a task writes."""
+    written: list[tuple[int, ...]]
+    """Roots in scratchpads that a task writes."""
     after: list[tuple[int, ...]]
     followers: list[list[int]]
     repeatable: list[bool]
@@ -87,6 +89,10 @@ def tables_of(program: Program) -> Tables:
         touched=touched,
         writes=[
             tuple((a.buffer, a.box) for a in task.writes if scratchpad[a.buffer] >= 0)
+            for task in tasks
+        ],
+        written=[
+            tuple(dict.fromkeys(root[a.buffer] for a in task.writes if scratchpad[a.buffer] >= 0))
             for task in tasks
         ],
         after=[tuple(dict.fromkeys(task.after)) for task in tasks],
@@ -140,6 +146,7 @@ def _add_end_task(tables: Tables) -> None:
     tables.kind.append(COMPUTE)
     tables.touched.append(held)
     tables.writes.append(())
+    tables.written.append(())
     tables.followers.append([])
     tables.repeatable.append(False)
     tables.reloadable.append(False)

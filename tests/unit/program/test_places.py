@@ -1,0 +1,130 @@
+"""Where a machine holds buffers, and what moves them."""
+
+from fractions import Fraction
+
+import pytest
+from tests.machine_builder import machine_of, marked, sound_machine
+from tests.small_machines import Small, small_machine
+
+from tilewright.machine.load import library_names, load_machine
+from tilewright.machine.model import Machine, Memory
+from tilewright.program.model import Route
+from tilewright.program.places import places_of
+
+
+def routes(machine: str) -> dict[tuple[str, str], Route]:
+    return dict(places_of(load_machine(machine)).routes)
+
+
+def widest_bits(memory: Memory, directions: tuple[str, ...]) -> int:
+    uses = [(port.bits_per_cycle, use) for port in memory.ports for _, use in port.uses]
+    return max((bits for bits, use in uses if use in directions), default=0)
+
+
+def slowest_bits(machine: Machine, route: Route) -> int:
+    """The narrowest of the engine and the ports at both ends, looked up in the machine's file."""
+    memory = {space.name: space.memory for space in places_of(machine).spaces}
+    ends = {end.name: end for end in (*machine.sources, *machine.sinks)}
+    found = []
+    sides = ((memory[route.source], ("tl", "th")), (memory[route.target], ("fh", "fl")))
+    for name, directions in sides:
+        if name in ends:
+            found.append(ends[name].bits_per_cycle or 2**30)
+        else:
+            (level,) = [m for m in machine.memories if m.name == name]
+            found.append(widest_bits(level, directions))
+    found += [e.bits_per_cycle for e in machine.dma if route.engine.split(".")[0] == e.name]
+    if not machine.dma and route.engine == "dma":
+        # The engine that is assumed is as wide as the external memory.
+        found += [
+            p.bits_per_cycle for m in machine.memories if m.role == "external" for p in m.ports
+        ]
+    return min(found)
+
+
+@pytest.mark.parametrize("name", library_names())
+def test_a_route_is_as_fast_as_the_slowest_of_its_engine_and_ports(name: str) -> None:
+    machine = load_machine(name)
+    found = routes(name)
+    assert found
+    for route in found.values():
+        assert route.bytes_per_cycle == Fraction(slowest_bits(machine, route), 8), route
+
+
+@pytest.mark.parametrize("name", library_names())
+def test_every_route_has_a_scratchpad_at_one_end_and_known_engines(name: str) -> None:
+    places = places_of(load_machine(name))
+    kind = {space.name: space.kind for space in places.spaces}
+    engines = [engine.name for engine in places.engines]
+    assert len(set(engines)) == len(engines)
+    for route in places.routes.values():
+        assert "scratchpad" in (kind[route.source], kind[route.target])
+        assert kind[route.source] != "sink"
+        assert kind[route.target] != "source"
+        assert {route.engine, *route.ports} <= set(engines)
+
+
+def test_nothing_is_written_to_a_flash() -> None:
+    # Its one port has I2, tl only; feature maps come from the host and go to it.
+    found = routes("ethos_u55_128")
+    assert sorted(found) == [("flash", "sram"), ("host_in", "sram"), ("sram", "host_out")]
+    assert found["flash", "sram"].cycles(100) == 64 + 100
+    places = places_of(load_machine("ethos_u55_128"))
+    assert places.overflow() is None
+    destination = places.destination()
+    assert destination is not None
+    assert destination.name == "host_out"
+
+
+def test_sources_feed_only_their_memory() -> None:
+    found = routes("npe8")
+    assert sorted(found) == [
+        ("input", "input_memory"),
+        ("weight_output_memory", "input_memory"),
+        ("weight_output_memory", "result"),
+        ("weights", "weight_output_memory"),
+    ]
+    spaces = {space.name: space for space in places_of(load_machine("npe8")).spaces}
+    # A sensor hands out every value once, a ROM as often as one likes.
+    assert not spaces["input"].rereadable
+    assert spaces["weights"].rereadable
+
+
+def test_queues_are_engines_of_their_own() -> None:
+    # 64 B a CMX cycle are 292 bit; DDR has 640 bit, room for two such transfers.
+    found = routes("npu_40xx")
+    assert found["ddr", "cmx[0]"].engine == "dma.0"
+    assert found["cmx[0]", "ddr"].engine == "dma.1"
+    assert found["ddr", "cmx[5]"].cycles(73) == 510 + 2
+    counts = {e.name: e.count for e in places_of(load_machine("npu_40xx")).engines}
+    assert (counts["dma.0"], counts["dma.1"], counts["ddr.port"]) == (2, 2, 2)
+    assert [name for name in counts if name.startswith("core[5]")] == ["core[5]", "core[5].vector"]
+
+
+def test_a_machine_without_dma_has_one_as_wide_as_its_dram() -> None:
+    places = places_of(load_machine("edge_tpu_like"))
+    assert places.routes["dram", "sram_2MB"].bytes_per_cycle == 8
+    assert places.assumptions[0] == "no DMA engine is declared: one of 64 bit a cycle serves"
+
+
+def test_an_operand_lies_in_its_highest_scratchpad_or_streams() -> None:
+    places = places_of(load_machine("tpu_like"))
+    homes = [places.home(carrier) for carrier in ("I1", "I2", "O")]
+    assert [home.name if home else None for home in homes] == ["sram_2MB", None, "sram_2MB"]
+
+
+def test_a_dma_engine_serves_only_its_routes() -> None:
+    data = marked(sound_machine())
+    engine = {"name": "in", "width": "16 bit", "ports": 1, "queues": 1, "setup": 3}
+    data["dma"] = [engine | {"routes": [["ddr", "bank"]]}]
+    found = places_of(machine_of(data)).routes
+    assert list(found) == [("ddr", "bank")]
+    # 16 bit of the engine are narrower than 32 of the DRAM and 128 of the bank.
+    assert found["ddr", "bank"].cycles(9) == 3 + 5
+
+
+def test_every_core_has_scratchpads_of_its_own() -> None:
+    places = places_of(small_machine(Small(cores=3)))
+    assert [s.name for s in places.spaces] == ["bank[0]", "bank[1]", "bank[2]", "ddr"]
+    assert places.named("bank", 2).name == "bank[2]"
+    assert places.named("ddr", 2).name == "ddr"
