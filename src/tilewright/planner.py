@@ -6,7 +6,7 @@ from functools import cached_property
 from importlib import import_module
 from math import fsum
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from tilewright.errors import InfeasibleError, InputError, Problem
 from tilewright.machine.model import Machine, Memory
@@ -25,6 +25,7 @@ from tilewright.schedule.control_edges import control_edges
 from tilewright.schedule.options import ScheduleOptions
 from tilewright.schedule.schedule import schedule
 
+PlanObjective = Goal | Literal["memory"]
 
 CUTS = 64
 """Sizes of scratchpads that the objective `memory` looks at are this many parts of the whole."""
@@ -34,7 +35,7 @@ CUTS = 64
 class PlanOptions:
     """How a plan is made. `memory_limits` replaces the sizes of memories, in bytes by name."""
 
-    objective: Goal = "latency"
+    objective: PlanObjective = "latency"
     memory_limits: tuple[tuple[str, int], ...] = ()
     lpf_limit: int = 6
     """Loop factors that the mapping search of a tile permutes."""
@@ -161,7 +162,8 @@ def _in_least_memory(network: Network, machine: Machine, options: PlanOptions) -
 
 def _planned(network: Network, limited: Machine, options: PlanOptions) -> Plan:
     order = compute_order(network, options.order_steps)
-    lowered = lower(network, limited, order, options.objective, _search(options))
+    goal: Goal = "latency" if options.objective == "memory" else options.objective
+    lowered = lower(network, limited, order, goal, _search(options))
     timetable = schedule(lowered.program, options.schedule)
     timetable = replace(timetable, edges=control_edges(timetable))
     if options.checked:

@@ -2,8 +2,7 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import chain, product, zip_longest
-from math import prod
+from itertools import chain, zip_longest
 
 from tilewright.errors import InfeasibleError, Problem
 from tilewright.machine.model import OUTPUT_OPERAND, Machine
@@ -27,9 +26,7 @@ from tilewright.program.residence import ANYWHERE, Layout, Residence
 from tilewright.program.stages import Stage, Storage, stages_of, storages
 from tilewright.program.tile import Goal, tileable
 from tilewright.program.tile_cost import Sums, TileCost, TileCosts
-
-
-MOST_TILES = 200_000
+from tilewright.program.tiles import Tile, label, refuse_too_many, sums_of, tile_ranges
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -58,7 +55,7 @@ def lower(
     costs = TileCosts(network=network, places=places, options=options)
     residence = Residence(network, places, costs, stages, storage, goal)
     layout = residence.layout()
-    _refuse_too_many(stages, layout)
+    refuse_too_many(stages, layout)
     lowering = Lowering(
         network, places, costs, residence, layout, Builder(network, places, storage)
     )
@@ -71,34 +68,6 @@ def lower(
         assumptions=places.assumptions,
         bounds=network_bounds(network, stages, storage, places, costs),
     )
-
-
-def _refuse_too_many(stages: Sequence[Stage], layout: Layout) -> None:
-    """A plan that nobody could use is no plan: say which op would be cut to pieces."""
-    counts = [
-        sum(
-            prod(-(-(part[d][1] - part[d][0]) // tiling.lengths[d]) for d in tiling.order)
-            for part in parts
-        )
-        for parts, tiling in zip(layout.parts, layout.tilings, strict=True)
-    ]
-    if sum(counts) > MOST_TILES:
-        worst = max(range(len(counts)), key=lambda number: (counts[number], -number))
-        message = (
-            f"the scratchpads are too small for a plan of at most {MOST_TILES:,} tiles: there would "
-            f"be {sum(counts):,}, of op {stages[worst].op.name!r} alone {counts[worst]:,}"
-        )
-        raise InfeasibleError(Problem(message=message, hint="plan with a larger scratchpad"))
-
-
-@dataclass(frozen=True, slots=True)
-class Tile:
-    """What one task computes: ranges of the loops, within the part of its core."""
-
-    core: int
-    part: Ranges
-    ranges: Ranges
-    sums: Sums
 
 
 @dataclass
@@ -150,8 +119,8 @@ class Lowering:
         sums = [d for d in tileable(stage.op)[2] if d in tiling.order]
         tiles = [
             [
-                Tile(core, part, ranges, _sums(part, ranges, sums))
-                for ranges in _tiles(part, tiling.lengths, tiling.order)
+                Tile(core, part, ranges, sums_of(part, ranges, sums))
+                for ranges in tile_ranges(part, tiling.lengths, tiling.order)
             ]
             for core, part in enumerate(parts)
         ]
@@ -208,7 +177,7 @@ class Lowering:
         cost = self._cost(stage, ranges, sums, reads, writes)
         self.last[core] = self.builder.add(
             Task(
-                name=_label(stage.op.name, ranges, stage.op),
+                name=label(stage.op.name, ranges, stage.op),
                 kind="compute",
                 engine=self._engine(stage, core, reads, writes),
                 cycles=cost.cycles,
@@ -467,36 +436,3 @@ class Lowering:
         is_kept = any((root, core) in self.layout.kept for core in range(self.places.cores))
         results = {self.storage[t.name].root for t in self.network.outputs}
         return root in results or not is_kept
-
-
-def _tiles(
-    ranges: Ranges, lengths: Mapping[str, int], order: Sequence[str]
-) -> Iterator[dict[str, tuple[int, int]]]:
-    """The tiles of a part, the last loop of the order running fastest."""
-    steps = [
-        [
-            (start, min(start + lengths[dim], ranges[dim][1]))
-            for start in range(*ranges[dim], lengths[dim])
-        ]
-        for dim in order
-    ]
-    for spans in product(*steps):
-        yield {**ranges, **dict(zip(order, spans, strict=True))}
-
-
-def _sums(part: Ranges, tile: Ranges, loops: Sequence[str]) -> Sums:
-    """Which part of its sums a tile adds."""
-    return Sums(
-        continued=any(tile[d][0] > part[d][0] for d in loops),
-        unfinished=any(tile[d][1] < part[d][1] for d in loops),
-    )
-
-
-def _label(name: str, ranges: Ranges, op: Op) -> str:
-    """An op's name, with the ranges of the loops that are cut."""
-    cut = [
-        f"{dim}{start}:{stop}"
-        for dim, (start, stop) in ranges.items()
-        if stop - start < op.sizes[dim]
-    ]
-    return f"{name} [{' '.join(cut)}]" if cut else name

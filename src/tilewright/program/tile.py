@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from tilewright.network.graph import Index, Op, Operand
 
-Goal = Literal["latency", "energy", "traffic", "memory"]
+Goal = Literal["latency", "energy", "traffic"]
 Grid = NDArray[np.int64]
 Values = NDArray[np.float64]
 
@@ -292,8 +292,7 @@ def _cheapest(
         cycles = cycles + np.minimum(first, moving) / 2
     else:
         cycles = computing + moving
-    held = np.sum([size * np.ones(shape) for size in sizes], axis=0) if sizes else np.zeros(shape)
-    primary = {"latency": cycles, "energy": energy, "traffic": bytes_moved, "memory": held}[goal]
+    primary = {"latency": cycles, "energy": energy, "traffic": bytes_moved}[goal]
     key = np.where(fits, primary, np.inf)
     best = np.flatnonzero(key <= NEARLY * key.min())
     at = int(best[np.lexsort((cycles[best], total[best]))[0]])

@@ -124,6 +124,9 @@ def evict(state: State, root: int, may_drop: bool = True) -> None:
         dirty = []
     if not dirty and not may_drop:
         return
+    if dirty and state.tables.spill[state.tables.scratchpad[root]] is None:
+        # What it would be computed from has left with the same window.
+        return
     if not dirty and not state.running[root]:
         state.contents[root] = held
         leave(state, root)

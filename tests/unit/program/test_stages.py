@@ -79,7 +79,8 @@ def test_parts_of_a_concatenation_of_concatenations_lie_in_the_last_one() -> Non
     net = layers.draft("t", 8)
     data = layers.given(net, "x", (1, 4, 6, 6))
     a, b, c = (
-        layers.conv(net, name, data, n, layers.square(1)) for name, n in zip("abc", (2, 3, 5))
+        layers.conv(net, name, data, n, layers.square(1))
+        for name, n in zip("abc", (2, 3, 5), strict=True)
     )
     inner = layers.concat(net, "inner", [a, b], 1)
     outer = layers.concat(net, "outer", [c, inner], 1)

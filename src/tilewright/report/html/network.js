@@ -1,0 +1,131 @@
+// The network as a graph of its ops, from top to bottom; cascades are framed.
+
+const graphSizes = { node: 190, height: 38, across: 26, down: 26, margin: 24 };
+
+// The length of the longest way to each op decides its layer.
+function graphLayers() {
+  const { edges } = plan.graph;
+  const before = plan.ops.name.map(() => []);
+  const after = plan.ops.name.map(() => []);
+  const missing = plan.ops.name.map(() => 0);
+  for (const [from, to] of edges) {
+    before[to].push(from);
+    after[from].push(to);
+    missing[to] += 1;
+  }
+  const layer = plan.ops.name.map(() => 0);
+  const ready = missing.flatMap((number, op) => (number ? [] : [op]));
+  for (let place = 0; place < ready.length; place += 1) {
+    for (const next of after[ready[place]]) {
+      layer[next] = Math.max(layer[next], layer[ready[place]] + 1);
+      missing[next] -= 1;
+      if (!missing[next]) ready.push(next);
+    }
+  }
+  return { layer, before };
+}
+
+// In a layer, ops stand below the middle of what they read.
+function graphPlaces() {
+  const { layer, before } = graphLayers();
+  const layers = [];
+  layer.forEach((number, op) => (layers[number] = layers[number] || []).push(op));
+  const column = layer.map(() => 0);
+  for (const ops of layers) {
+    const wish = (op) => {
+      const known = before[op].map((other) => column[other]);
+      return known.length ? known.reduce((sum, v) => sum + v, 0) / known.length : 0;
+    };
+    const wishes = new Map(ops.map((op) => [op, wish(op)]));
+    ops.sort((a, b) => wishes.get(a) - wishes.get(b) || a - b);
+    const middle = ops.reduce((sum, op) => sum + wishes.get(op), 0) / ops.length;
+    ops.forEach((op, place) => (column[op] = middle + place - (ops.length - 1) / 2));
+  }
+  const least = Math.min(...column);
+  const { node, height, across, down, margin } = graphSizes;
+  const places = column.map((at, op) => ({
+    x: margin + (at - least) * (node + across),
+    y: margin + layer[op] * (height + down),
+  }));
+  return { places, layer };
+}
+
+function edgePath(from, to, skips, lane) {
+  const { node, height, down } = graphSizes;
+  const startX = from.x + node / 2;
+  const endX = to.x + node / 2;
+  const startY = from.y + height;
+  if (!skips) {
+    const bend = (to.y - startY) / 2;
+    return `M${startX} ${startY}C${startX} ${startY + bend} ${endX} ${to.y - bend} ${endX} ${to.y}`;
+  }
+  const side = Math.max(from.x, to.x) + node + 12 + 7 * lane;
+  const right = startX + node / 2 - 20;
+  const back = endX + node / 2 - 20;
+  return `M${right} ${startY}C${right} ${startY + down} ${side} ${startY} ${side} ${startY + down}` +
+    `L${side} ${to.y - down}C${side} ${to.y} ${back} ${to.y - down} ${back} ${to.y}`;
+}
+
+function drawEdges(svg, places, layer) {
+  plan.graph.edges.forEach(([from, to], number) => {
+    const skips = layer[to] - layer[from] > 1;
+    svg.append(drawn('path', {
+      d: edgePath(places[from], places[to], skips, number % 3),
+      fill: 'none',
+      stroke: 'var(--soft)',
+      'stroke-width': 1.2,
+      'marker-end': 'url(#edge-mark)',
+    }));
+  });
+}
+
+function drawFrames(svg, places) {
+  const { node, height } = graphSizes;
+  plan.graph.cascades.forEach((ops, number) => {
+    const left = Math.min(...ops.map((op) => places[op].x)) - 9;
+    const top = Math.min(...ops.map((op) => places[op].y)) - 9;
+    const right = Math.max(...ops.map((op) => places[op].x)) + node + 9;
+    const bottom = Math.max(...ops.map((op) => places[op].y)) + height + 9;
+    const frame = drawn('rect', { x: left, y: top, width: right - left, height: bottom - top, rx: 10, fill: 'none', stroke: 'var(--ahead)', 'stroke-width': 2, 'stroke-dasharray': '7 4', class: 'cascade' });
+    hoverText(frame, `cascade ${number + 1}: ${ops.length} ops whose tiles take turns`);
+    svg.append(frame);
+  });
+}
+
+function drawNode(op, place, most) {
+  const { node, height } = graphSizes;
+  const { name, kind, busy_cycles: busy, bound_by: boundBy } = plan.ops;
+  const share = busy[op] / most;
+  const group = drawn('g', { class: 'clickable', tabindex: 0, role: 'button', 'aria-label': name[op], 'data-op': op });
+  const fill = `color-mix(in srgb, var(--array) ${Math.round(8 + 62 * share)}%, var(--raised))`;
+  group.append(drawn('rect', { x: place.x, y: place.y, width: node, height, rx: 7, style: `fill: ${fill}`, stroke: 'var(--line)' }));
+  group.append(drawn('text', { x: place.x + 10, y: place.y + 16 }, shortened(name[op], 27)));
+  group.append(drawn('text', { x: place.x + 10, y: place.y + 31, class: share > 0.5 ? '' : 'soft' }, `${kind[op]}, ${count(busy[op])} cycles`));
+  hoverText(group, `${name[op]}\n${cycles(busy[op])}\nbound by ${boundBy[op]}`);
+  onActivate(group, () => select('op', op));
+  return group;
+}
+
+function drawNetwork() {
+  const { places, layer } = graphPlaces();
+  if (!places.length) return;
+  const { node, height, margin } = graphSizes;
+  const width = Math.max(...places.map((p) => p.x)) + node + margin + 40;
+  const tall = Math.max(...places.map((p) => p.y)) + height + margin;
+  const svg = drawn('svg', { width, height: tall, 'aria-label': `Network ${plan.network}` });
+  const marker = drawn('marker', { id: 'edge-mark', viewBox: '0 0 8 8', refX: 7, refY: 4, markerWidth: 6, markerHeight: 6, orient: 'auto' }, drawn('path', { d: 'M0 0L8 4L0 8z', fill: 'var(--soft)' }));
+  svg.append(drawn('defs', {}, marker));
+  drawFrames(svg, places);
+  drawEdges(svg, places, layer);
+  const most = Math.max(1, ...plan.ops.busy_cycles);
+  places.forEach((place, op) => svg.append(drawNode(op, place, most)));
+  byId('network').replaceChildren(svg);
+}
+
+function markNode(chosen) {
+  for (const node of byId('network').querySelectorAll('g[data-op]')) {
+    const same = chosen !== null && chosen.kind === 'op' && chosen.number === Number(node.dataset.op);
+    node.firstChild.setAttribute('stroke', same ? 'var(--select)' : 'var(--line)');
+    node.firstChild.setAttribute('stroke-width', same ? 3 : 1);
+  }
+}
