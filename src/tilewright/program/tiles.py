@@ -38,8 +38,8 @@ def refuse_too_many(stages: Sequence[Stage], layout: Layout) -> None:
     if sum(counts) > MOST_TILES:
         worst = max(range(len(counts)), key=lambda number: (counts[number], -number))
         message = (
-            f"the scratchpads are too small: a plan has at most {MOST_TILES:,} tiles, and there would "
-            f"be {sum(counts):,}, of op {stages[worst].op.name!r} alone {counts[worst]:,}"
+            f"the scratchpads are too small: a plan has at most {MOST_TILES:,} tiles, and there "
+            f"would be {sum(counts):,}, of op {stages[worst].op.name!r} alone {counts[worst]:,}"
         )
         raise InfeasibleError(Problem(message=message, hint="plan with a larger scratchpad"))
 
