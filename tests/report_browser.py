@@ -7,7 +7,7 @@ import select
 import shutil
 import subprocess
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -33,10 +33,10 @@ class Page:
         self.session = ""
         self.events: list[dict[str, Any]] = []
 
-    def send(self, method: str, **parameters: Any) -> dict[str, Any]:
+    def send(self, method: str, parameters: Mapping[str, Any] | None = None) -> dict[str, Any]:
         """Call a method of the protocol and wait for its result."""
         self.number += 1
-        message: dict[str, Any] = {"id": self.number, "method": method, "params": parameters}
+        message: dict[str, Any] = {"id": self.number, "method": method, "params": parameters or {}}
         if self.session:
             message["sessionId"] = self.session
         os.write(self.writes, json.dumps(message).encode() + b"\0")
@@ -59,7 +59,8 @@ class Page:
     def run(self, script: str) -> Any:
         """The value of a script; promises are waited for."""
         found = self.send(
-            "Runtime.evaluate", expression=script, returnByValue=True, awaitPromise=True
+            "Runtime.evaluate",
+            {"expression": script, "returnByValue": True, "awaitPromise": True},
         )
         assert "exceptionDetails" not in found, found["exceptionDetails"]
         return found["result"].get("value")
@@ -71,34 +72,34 @@ class Page:
     def size(self, width: int, height: int, *, mobile: bool = False) -> None:
         self.send(
             "Emulation.setDeviceMetricsOverride",
-            width=width, height=height, deviceScaleFactor=1, mobile=mobile,
-        )  # fmt: skip
+            {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": mobile},
+        )
 
     def scheme(self, name: str) -> None:
         """Prefer `light` or `dark`."""
         features = [{"name": "prefers-color-scheme", "value": name}]
-        self.send("Emulation.setEmulatedMedia", features=features)
+        self.send("Emulation.setEmulatedMedia", {"features": features})
 
-    def mouse(self, kind: str, x: float, y: float, **more: Any) -> None:
-        self.send("Input.dispatchMouseEvent", type=kind, x=x, y=y, **more)
+    def mouse(self, kind: str, x: float, y: float, more: Mapping[str, Any] | None = None) -> None:
+        self.send("Input.dispatchMouseEvent", {"type": kind, "x": x, "y": y, **(more or {})})
 
     def click(self, x: float, y: float) -> None:
         for kind in ("mousePressed", "mouseReleased"):
-            self.mouse(kind, x, y, button="left", buttons=1, clickCount=1)
+            self.mouse(kind, x, y, {"button": "left", "buttons": 1, "clickCount": 1})
         self.settle()
 
     def key(self, name: str) -> None:
         text = {"text": name} if len(name) == 1 else {}
         for kind in ("keyDown", "keyUp"):
-            self.send("Input.dispatchKeyEvent", type=kind, key=name, code=name, **text)
+            self.send("Input.dispatchKeyEvent", {"type": kind, "key": name, "code": name, **text})
         self.settle()
 
     def screenshot(self, path: Path) -> None:
-        data = self.send("Page.captureScreenshot", format="png")["data"]
+        data = self.send("Page.captureScreenshot", {"format": "png"})["data"]
         path.write_bytes(base64.b64decode(data))
 
     def open(self, path: Path) -> None:
-        self.send("Page.navigate", url=path.as_uri())
+        self.send("Page.navigate", {"url": path.as_uri()})
         self.wait_for("Page.loadEventFired")
         self.settle()
 
@@ -109,8 +110,14 @@ class Page:
             kind, parameters = event.get("method"), event.get("params", {})
             wrong = (
                 kind == "Runtime.exceptionThrown"
-                or (kind == "Runtime.consoleAPICalled" and parameters["type"] in ("error", "warning"))
-                or (kind == "Log.entryAdded" and parameters["entry"]["level"] in ("error", "warning"))
+                or (
+                    kind == "Runtime.consoleAPICalled"
+                    and parameters["type"] in ("error", "warning")
+                )
+                or (
+                    kind == "Log.entryAdded"
+                    and parameters["entry"]["level"] in ("error", "warning")
+                )
             )
             if wrong:
                 found.append(json.dumps(parameters))
@@ -143,7 +150,7 @@ def new_page(folder: Path) -> Iterator[Page]:
     assert PROGRAM is not None
     to_read, to_write = os.pipe()
     from_read, from_write = os.pipe()
-    # The protocol's descriptors are 3 and 4; what is handed on keeps its number, so a shell moves it.
+    # The protocol uses descriptors 3 and 4; what is handed on keeps its number: a shell moves it.
     moved = f'exec "$@" 3<&{to_read} 4>&{from_write}'
     command = ["sh", "-c", moved, "sh", PROGRAM, *FLAGS, f"--user-data-dir={folder}"]
     process = subprocess.Popen(
@@ -156,8 +163,8 @@ def new_page(folder: Path) -> Iterator[Page]:
     os.close(from_write)
     page = Page(to_write, from_read)
     try:
-        target = page.send("Target.createTarget", url="about:blank")["targetId"]
-        attached = page.send("Target.attachToTarget", targetId=target, flatten=True)
+        target = page.send("Target.createTarget", {"url": "about:blank"})["targetId"]
+        attached = page.send("Target.attachToTarget", {"targetId": target, "flatten": True})
         page.session = attached["sessionId"]
         for domain in ("Page", "Runtime", "Log", "Network"):
             page.send(f"{domain}.enable")

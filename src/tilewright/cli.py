@@ -187,7 +187,7 @@ def map_(  # noqa: PLR0913  # one parameter per flag
     metavar="NAME=SIZE",
     help="Plan as if a memory had this size, such as cmx='512 KiB'.",
 )
-@click.option("-o", "folder", type=click.Path(file_okay=False), help="Write plan.json, trace.json.")
+@click.option("-o", "folder", type=click.Path(file_okay=False), help="Write plan, trace, report.")
 @_DIMS
 @_BITS
 @_JSON
@@ -225,7 +225,7 @@ def plan_(  # noqa: PLR0913  # one parameter per flag
 @click.option("--capacity", metavar="SIZE", help="Bytes, or such as '512 KiB'; else the smallest.")
 @click.option("--draw", metavar="FILE", help="Draw time and addresses as SVG.")
 @click.option("-o", "--output", metavar="FILE", help="Write the CSV with a column of addresses.")
-@click.option("--budget", type=click.IntRange(0), default=1_000_000, help="Nodes to search.")
+@click.option("--budget", type=click.IntRange(0), default=2_000_000, help="Nodes to search.")
 @click.option("--seed", type=int, default=0, help="Seed of the orders that are tried.")
 @_JSON
 def place(  # noqa: PLR0913  # one parameter per flag
@@ -263,6 +263,67 @@ def place(  # noqa: PLR0913  # one parameter per flag
         _print(lambda: placement_json(packing), lambda: placement_view(packing, title), as_json)
 
     _exit_with(run, as_json=as_json)
+
+
+@tilewright.command(name="explain")
+@click.argument("plan")
+@click.option("--op", default="", metavar="NAME", help="Why this op takes as long as it does.")
+@_JSON
+def explain_(plan: str, op: str, as_json: bool) -> None:
+    """Say why a plan (plan.json, or its folder) takes so long, and what would help first."""
+
+    def run() -> None:
+        from tilewright.report.explain import explain, explanation_json, explanation_view
+        from tilewright.report.record import read_record
+
+        found = explain(read_record(plan), op)
+        _print(lambda: explanation_json(found), lambda: explanation_view(found), as_json)
+
+    _exit_with(run, as_json=as_json)
+
+
+@tilewright.command(name="compare")
+@click.argument("before")
+@click.argument("after")
+@click.option(
+    "--fail-if", "limits", multiple=True, metavar="LIMIT", help="Such as 'cycles>+1%': exit code 4."
+)
+@_JSON
+def compare_(before: str, after: str, limits: tuple[str, ...], as_json: bool) -> None:
+    """Say what changed between two plans, op by op."""
+
+    def run() -> None:
+        from tilewright.report.compare import compare, comparison_json, comparison_view, require
+        from tilewright.report.record import read_record
+
+        found = compare(read_record(before), read_record(after))
+        _print(lambda: comparison_json(found), lambda: comparison_view(found), as_json)
+        require(found, limits)
+
+    _exit_with(run, as_json=as_json and not limits)
+
+
+@tilewright.command(name="export")
+@click.argument("plan")
+@click.option(
+    "--to", required=True, type=click.Choice(["csv", "minimalloc", "model-explorer", "onnx"])
+)
+@click.option("-o", "folder", required=True, type=click.Path(file_okay=False), help="Where to.")
+def export_(
+    plan: str, to: Literal["csv", "minimalloc", "model-explorer", "onnx"], folder: str
+) -> None:
+    """Write a plan for other tools: tables, live ranges, data for graph viewers."""
+
+    def run() -> None:
+        from pathlib import Path
+
+        from tilewright.report.exports import export
+        from tilewright.report.record import read_record
+
+        for path in export(read_record(plan), to, Path(folder)):
+            click.echo(path)
+
+    _exit_with(run, as_json=False)
 
 
 @tilewright.command()

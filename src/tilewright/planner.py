@@ -123,8 +123,12 @@ class Plan:
         """A table of the figures that matter, for a terminal or a notebook."""
         return import_module("tilewright.report.plan").plan_view(self)
 
+    def _repr_html_(self) -> str:
+        text: str = import_module("tilewright.report.notebook").notebook_html(self)
+        return text
+
     def save(self, folder: str | Path) -> None:
-        """Write `plan.json` and `trace.json`."""
+        """Write `plan.json`, `trace.json` and `report.html`."""
         import_module("tilewright.report.plan_files").save(self, Path(folder))
 
 

@@ -27,6 +27,7 @@ def feed_of(case: Case, seed: int) -> dict[str, Array]:
     for i, given in enumerate(case.operands):
         if isinstance(given, Given):
             shape = tuple(size for size in given.shape if isinstance(size, int))
+            values: Array
             if given.dtype.startswith("float"):
                 values = random.uniform(0.1 if case.op in POSITIVE else -1, 1, shape)
             elif given.dtype == "uint8":
@@ -56,9 +57,7 @@ def assert_same(name: str, found: Array, expected: Array) -> None:
 
 @EACH_CASE
 @pytest.mark.parametrize("seed", SEEDS)
-def test_one_op_computes_what_onnx_runtime_computes(
-    case: Case, seed: int, tmp_path: Path
-) -> None:
+def test_one_op_computes_what_onnx_runtime_computes(case: Case, seed: int, tmp_path: Path) -> None:
     network, values, expected = prepared(case, seed, tmp_path)
     found = computed(network, values, {})
     for i, array in enumerate(expected):

@@ -22,7 +22,9 @@ CASES = [
 ] + [case for case in QUANTISED if case.op != "DynamicQuantizeMatMul"]
 
 
-@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(
+    max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
 @given(data=st.data(), case=st.sampled_from(CASES), seed=st.integers(0, 2**31))
 def test_any_tiling_gives_the_result_of_the_whole_op(
     data: st.DataObject, case: Case, seed: int, tmp_path: Path

@@ -30,7 +30,7 @@ machines = st.builds(
     alignment_bytes=st.sampled_from([1, 16]),
     dma=st.booleans(),
 )
-goals = st.sampled_from(["latency", "latency", "energy", "traffic", "memory"])
+goals = st.sampled_from(["latency", "latency", "energy", "traffic"])
 
 
 def lowered(network: Network, small: Small, goal: Goal) -> Lowered | None:

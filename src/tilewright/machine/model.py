@@ -7,6 +7,7 @@ machine letters: `I1` and `I2` for the two inputs of the array, `O` for its resu
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from importlib import import_module
 from itertools import pairwise
 from math import prod
 from typing import Literal
@@ -205,6 +206,10 @@ class Machine:
     def chain(self, core: Core, operand: Operand) -> tuple[Memory, ...]:
         """The levels that hold an operand on its way to the array, bottom-up."""
         return tuple(m for m in self.levels(core) if operand in m.operands)
+
+    def _repr_html_(self) -> str:
+        text: str = import_module("tilewright.report.notebook").notebook_html(self)
+        return text
 
 
 def inversions(memories: Sequence[Memory]) -> Iterator[tuple[Memory, Memory, Operand]]:

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
+from importlib import import_module
 from math import ceil, fsum
 from typing import Literal
 
@@ -85,6 +86,10 @@ class MappedNetwork:
     def energy_pj(self) -> float:
         """Energy of all ops."""
         return fsum(op.energy_pj for op in self.ops)
+
+    def _repr_html_(self) -> str:
+        text: str = import_module("tilewright.report.notebook").notebook_html(self)
+        return text
 
     def op(self, name: str) -> MappedOp:
         """The op of that name."""

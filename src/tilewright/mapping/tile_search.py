@@ -26,9 +26,11 @@ def map_tile(nest: LoopNest, hierarchy: Hierarchy, options: SearchOptions) -> Ma
     """The best mapping of a nest among `options.unrollings` unrollings; None if nothing fits."""
     best: Mapped | None = None
     tried = 0
-    for steps, unrolling in ranked_unrollings(nest, hierarchy)[: options.unrollings]:
+    chosen = _candidates(nest, hierarchy, options.unrollings)
+    for number, (_, unrolling) in enumerate(chosen):
         setup = Setup(nest, hierarchy, attach(nest, hierarchy, unrolling))
-        least = CLOSE * steps * setup.op_cycles
+        # Unrollings with more steps come first if they ask less of the ports: look at all the rest.
+        least = CLOSE * min(steps for steps, _ in chosen[number:]) * setup.op_cycles
         if best is not None and options.objective == "latency" and best.cost.cycles <= least:
             break
         factors = loop_factors(setup.spatial.temporal, nest.dims[0][0], options.lpf_limit)
@@ -38,6 +40,14 @@ def map_tile(nest: LoopNest, hierarchy: Hierarchy, options: SearchOptions) -> Ma
         if found is not None and (best is None or _value(found, options) < _value(best, options)):
             best = found
     return None if best is None else replace(best, candidates=tried)
+
+
+def _candidates(nest: LoopNest, hierarchy: Hierarchy, most: int) -> list[tuple[int, Unrolling]]:
+    """The most promising unrollings, and, as ports may be asked less than feared, the shortest."""
+    ranked = ranked_unrollings(nest, hierarchy)
+    shortest = sorted(ranked)[: most // 2]
+    first = [found for found in ranked if found not in shortest][: most - len(shortest)]
+    return [found for found in ranked if found in first or found in shortest]
 
 
 def _value(mapped: Mapped, options: SearchOptions) -> tuple[float, float]:

@@ -7,6 +7,7 @@ values are read again, from the same source, by whoever needs them.
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from importlib import import_module
 from math import prod
 from typing import Literal
 
@@ -156,3 +157,7 @@ class Network:
     def outputs(self) -> tuple[Tensor, ...]:
         """Tensors handed out, in the order of the file."""
         return tuple(t for t in self.tensors if t.role == "output")
+
+    def _repr_html_(self) -> str:
+        text: str = import_module("tilewright.report.notebook").notebook_html(self)
+        return text

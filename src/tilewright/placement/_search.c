@@ -21,7 +21,7 @@ typedef struct {
     const int64_t *neighbours_at, *neighbours;
     int lowest_section_first;
     int64_t *low, *skipped_at, *estimate, *remaining, *lowest, *rank, *address;
-    int64_t *seen_section, *seen_buffer, *in_part, *section_list, *label, *label_count, *stack;
+    int64_t *seen_section, *witness, *seen_buffer, *in_part, *section_list, *label, *label_count, *stack;
     char *placed;
     int64_t n_listed, stamp, flood_stamp, part_stamp;
     int64_t recent[RECENT];
@@ -104,6 +104,19 @@ static int raise_skipped(Search *s, const int64_t *part, int64_t count) {
     return 1;
 }
 
+/* Whether a section is outside the part, or has nothing to come, or has a buffer that begins low
+   enough; that one is the witness, which mostly serves the next time too. */
+static int has_witness(Search *s, int64_t section, int64_t limit) {
+    for (int64_t q = s->section_at[section]; q < s->section_at[section + 1]; q++) {
+        int64_t j = s->section_buffers[q];
+        if (s->placed[j]) continue;
+        if (s->in_part[j] == s->part_stamp && s->estimate[j] > limit) continue;
+        s->witness[section] = j;
+        return 1;
+    }
+    return s->remaining[section] == 0;
+}
+
 static int may_fit(Search *s, const int64_t *part, int64_t count) {
     s->part_stamp++;
     for (int64_t k = 0; k < count; k++) {
@@ -111,6 +124,22 @@ static int may_fit(Search *s, const int64_t *part, int64_t count) {
         s->estimate[part[k]] = s->low[part[k]];
     }
     if (recently_failed_fails(s) || !raise_skipped(s, part, count)) return 0;
+    for (int64_t section = 0; section < s->n_sections; section++) {
+        int64_t witness = s->witness[section];
+        int64_t limit = s->capacity - s->remaining[section];
+        if (!s->placed[witness] &&
+            (s->in_part[witness] != s->part_stamp || s->estimate[witness] <= limit))
+            continue;
+        if (!has_witness(s, section, limit)) {
+            s->recent[RECENT - 1] = section;
+            return 0;
+        }
+    }
+    return 1;
+}
+
+/* The sections of a part in the order of its buffers, and the lowest begin in each. */
+static void list_sections(Search *s, const int64_t *part, int64_t count) {
     s->stamp++;
     s->n_listed = 0;
     for (int64_t k = 0; k < count; k++) {
@@ -124,14 +153,6 @@ static int may_fit(Search *s, const int64_t *part, int64_t count) {
             } else if (estimate < s->lowest[section]) s->lowest[section] = estimate;
         }
     }
-    for (int64_t a = 0; a < s->n_listed; a++) {
-        int64_t section = s->section_list[a];
-        if (s->lowest[section] + s->remaining[section] > s->capacity) {
-            s->recent[RECENT - 1] = section;
-            return 0;
-        }
-    }
-    return 1;
 }
 
 static int64_t lowest_buffer(const Search *s, const int64_t *part, int64_t count) {
@@ -150,6 +171,7 @@ static int before(const Search *s, int64_t a, int64_t b) {
 static int64_t first_in_lowest_section(Search *s, const int64_t *part, int64_t count) {
     int64_t lowest = -1, best = -1;
     if (!may_fit(s, part, count)) return -1;
+    list_sections(s, part, count);
     for (int64_t a = 0; a < s->n_listed; a++) {
         int64_t section = s->section_list[a];
         int open = 0;
@@ -317,7 +339,8 @@ static int prepare(Search *s) {
     int64_t n = s->n, m = s->n_sections;
     int64_t **arrays[] = {&s->low, &s->skipped_at, &s->estimate, &s->rank, &s->seen_buffer,
                           &s->in_part, &s->label, &s->label_count, &s->stack};
-    int64_t **by_section[] = {&s->remaining, &s->lowest, &s->seen_section, &s->section_list};
+    int64_t **by_section[] = {&s->remaining, &s->lowest, &s->seen_section, &s->section_list,
+                              &s->witness};
     int fine = 1;
     for (size_t a = 0; a < sizeof arrays / sizeof *arrays; a++)
         fine &= (*arrays[a] = numbers(s, n, a == 1 ? -1 : 0)) != NULL;
@@ -336,6 +359,7 @@ static int prepare(Search *s) {
         for (int64_t q = s->sections_at[j]; q < s->sections_at[j + 1]; q++)
             s->remaining[s->sections_of[q]] += s->size[j];
     }
+    for (int64_t k = 0; k < m; k++) s->witness[k] = s->section_buffers[s->section_at[k]];
     for (int a = 0; a < RECENT; a++) s->recent[a] = a % m;
     return 1;
 }
@@ -343,7 +367,7 @@ static int prepare(Search *s) {
 static void release(Search *s) {
     int64_t *arrays[] = {s->low, s->skipped_at, s->estimate, s->rank, s->seen_buffer, s->in_part,
                          s->label, s->label_count, s->stack, s->remaining, s->lowest,
-                         s->seen_section, s->section_list, s->arena};
+                         s->seen_section, s->section_list, s->witness, s->arena};
     for (size_t a = 0; a < sizeof arrays / sizeof *arrays; a++) free(arrays[a]);
     free(s->parts);
     free(s->frames);

@@ -7,7 +7,7 @@ from typing import Literal
 from tilewright.errors import InfeasibleError, Problem
 from tilewright.placement.bounds import max_live
 from tilewright.placement.pack import PackOptions, pack
-from tilewright.placement.problem import Buffer, Packing, PlacementProblem
+from tilewright.placement.problem import Buffer, Packing, PlacementProblem, without_groups
 from tilewright.units import format_bytes
 
 _CANDIDATES = 6
@@ -54,7 +54,7 @@ class Shortage:
 
 def shortage(packing: Packing, options: PackOptions | None = None) -> Shortage:
     """Look into a packing that does not fit its capacity."""
-    problem = packing.problem
+    problem, _ = without_groups(packing.problem)
     assert problem.capacity_bytes is not None
     live, cycle = max_live(problem.buffers)
     alive = [b for b in problem.buffers if _is_alive(b, cycle)]
@@ -123,7 +123,7 @@ def _reliefs(
     packing: Packing, alive: Sequence[Buffer], cycle: int, options: PackOptions
 ) -> tuple[Relief, ...]:
     """For each remedy the buffer whose change lowers the peak most."""
-    problem = replace(packing.problem, capacity_bytes=None, groups=())
+    problem = replace(without_groups(packing.problem)[0], capacity_bytes=None)
     candidates = [b for b in alive if b.address is None][:_CANDIDATES]
     best: dict[Remedy, Relief] = {}
     for buffer in candidates:

@@ -12,8 +12,8 @@ from tilewright.placement.sections import Instance
 
 # A search either ends soon or is lost in a bad order. So many short ones are made, and now and then
 # longer ones, in Luby's sequence, which loses least when nothing is known about the lengths.
-_SHORT_NODES = 1_500
-_SHAKES_PERCENT = (60, 10, 30, 10)
+_SHORT_NODES = 1_000
+_SHAKES_PERCENT = (60, 10, 30)
 _FIRST_SLICE = 20_000
 # With so few, one order can be searched to its end, and changing it would only repeat work.
 _FEW_BUFFERS = 10
@@ -70,7 +70,7 @@ def place_lowest(
     addresses: tuple[int, ...] = ()
     while bound < peak and nodes < node_budget:
         if doubtful >= peak:
-            doubtful, slice_nodes = bound, 4 * slice_nodes
+            doubtful, slice_nodes = bound, 2 * slice_nodes
         # The bound itself is the likeliest answer; after that, halve what is left.
         middle = doubtful + (peak - doubtful) // 2 // step * step
         target = bound if doubtful == bound else min(middle, peak - 1)
@@ -86,6 +86,9 @@ def place_lowest(
             doubtful = max(doubtful, bound)
         else:
             doubtful = target // step * step + step
+            if slice_nodes > _FIRST_SLICE:
+                # The first pass has seen the whole range; what can still be won is near the peak.
+                doubtful = max(doubtful, peak - (peak - bound) // 4 // step * step)
     return Smallest(addresses=addresses, peak_bytes=peak, bound_bytes=bound, nodes=nodes)
 
 

@@ -61,9 +61,8 @@ def pack(problem: PlacementProblem, options: PackOptions | None = None) -> Packi
     Raises InputError if fixed addresses contradict each other.
     """
     options = options or PackOptions()
-    clashes = tuple(fixed_clashes(problem)) if not problem.groups else ()
     merged, stands_for = without_groups(problem)
-    clashes = clashes or tuple(fixed_clashes(merged))
+    clashes = tuple(fixed_clashes(merged))
     if clashes:
         raise InputError(*clashes)
     solid = [j for j, buffer in enumerate(merged.buffers) if buffer.size_bytes]

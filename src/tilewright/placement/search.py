@@ -61,7 +61,7 @@ def search(
     engine: Literal["fastest", "python"] = "fastest",
 ) -> Outcome:
     """A placement within the capacity, or the proof that there is none, or neither in time."""
-    largest = max((sum(instance.sizes[j] for j in s) for s in instance.sections), default=0)
+    largest = max(instance.totals, default=0)
     fixed_ends = [
         address + size
         for address, size in zip(instance.fixed, instance.sizes, strict=True)

@@ -25,7 +25,9 @@ def refusal(work: Work, places: Places, kept: Mapping[str, tuple[str, int]]) -> 
             for name, (memory, size) in kept.items()
             if memory == space.memory
         ]
-        held += [f"{t.operand.tensor} {format_bytes(n)}" for t, n in zip(tiles, sizes, strict=True)]
+        for tenant, size in zip(tiles, sizes, strict=True):
+            what = " partial sums" if tenant is work.partial else ""
+            held.append(f"{tenant.operand.tensor}{what} {format_bytes(size)}")
         wanted = space.size_bytes + short
         problems.append(
             Problem(

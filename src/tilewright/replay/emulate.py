@@ -1,8 +1,8 @@
 """Running a plan on an emulated machine: values move only through the plan's own tasks.
 
-The plan is run once in the order of its times, with values; and then, without values, in other
-orders that its waits allow. There every task must find exactly the writes that it found before:
-then it would compute the same, whatever the values.
+The plan is run once in the order of its times, with values. Two tasks that touch the same memory
+must wait for each other; and in other orders that the waits allow, run without values, every task
+must find exactly the writes that it found before: then it would compute the same.
 """
 
 from collections.abc import Mapping
@@ -37,6 +37,7 @@ from tilewright.replay.emulate_order import (
     latest_first,
     order_problems,
 )
+from tilewright.replay.emulate_races import Meetings, races
 from tilewright.replay.emulate_tasks import TaskError, Worker
 from tilewright.replay.emulate_traffic import Traffic, traffic_of, traffic_problems
 from tilewright.replay.kernels.quantise import dtype_of
@@ -64,7 +65,7 @@ def replay(
     values: Values,
     *,
     expected: Mapping[str, Array] | None = None,
-    orders: int = 3,
+    orders: int = 1,
     seed: int = 0,
 ) -> Replay:
     """Run a plan; `orders` is in how many orders beside that of its times.
@@ -90,7 +91,7 @@ def replay(
     run = _Run(plan, values, expected or {})
     run.in_time()
     outputs = run.outputs()
-    problems = [*run.problems, *traffic_problems(program, network)]
+    problems = [*run.problems, *run.races(), *traffic_problems(program, network)]
     if not problems:
         for number in range(orders):
             order = latest_first(timetable) if number == 0 else any_order(timetable, seed + number)
@@ -157,12 +158,15 @@ class _Run:
     _results: dict[int, list[Array]] = field(default_factory=dict)
     _counts: dict[int, list[int]] = field(default_factory=dict)
     _ranges: dict[str, float] = field(default_factory=dict)
+    _summed: dict[int, int] = field(default_factory=dict)
+    """By write of unfinished sums: how many products each of them has."""
 
     def __post_init__(self) -> None:
         plan = self.plan
         self.memories = empty_memories(
             plan.layout, plan.writes, plan.families, dtype=_value_type(plan.network)
         )
+        self.meetings = Meetings(writes=plan.writes)
         for buffer in plan.program.given:
             self._fill(buffer)
         self.worker = Worker(
@@ -202,6 +206,21 @@ class _Run:
             self.problems.append(Problem(message=f"no result of the plan holds output {name}"))
         return found
 
+    def races(self) -> list[Problem]:
+        """Tasks that meet in memory although no wait orders them."""
+        plan = self.plan
+
+        def touch(one: Access, other: Access) -> bool:
+            return np.shares_memory(self.memories.granules(one), self.memories.granules(other))
+
+        return [
+            Problem(
+                message=f"{plan.task_text(first)} and {plan.task_text(second)} share memory, and "
+                f"no wait orders them: {plan.access_text(before)} and {plan.access_text(after)}"
+            )
+            for (first, second), (before, after) in races(plan.timetable, self.meetings, touch)
+        ]
+
     def _fill(self, buffer: int) -> None:
         held = self.plan.program.buffers[buffer]
         if held.tensor not in self.values.arrays:
@@ -226,7 +245,9 @@ class _Run:
             self._results[number] = self.worker.results(task)
         except TaskError as error:
             self.problems.append(Problem(message=f"{who} {error}"))
-        for write in plan.own_writes(number):
+        self._count(number)
+        for write, access in zip(plan.own_writes(number), task.writes, strict=True):
+            self.meetings.overwrite(number, access, memories.granules(access))
             memories.begin_write(write)
         self._check_own(number)
         self._counts[number] = [self._started(access) for access in task.reads]
@@ -255,6 +276,21 @@ class _Run:
                 memories.elements(access)[...] = results[position]
                 self._compare(number, access, results[position])
 
+    def _count(self, number: int) -> None:
+        """Whether a result's sums have all their products, even if some happen to be 0."""
+        task = self.plan.program.tasks[number]
+        added, needed = self.worker.summed_points(task)
+        if number not in self._results or not needed:
+            return
+        before = self.worker.goes_on_from(task)
+        if before is not None:
+            added += self._summed.get(int(self.memories.granules(before).max()), 0)
+        if self.worker.is_unfinished(task):
+            self._summed.update((write, added) for write in self.plan.own_writes(number))
+        elif added != needed:
+            message = f"{self.plan.task_text(number)} adds up {added} products, not {needed}"
+            self.problems.append(Problem(message=message))
+
     def _compare(self, number: int, access: Access, found: Array) -> None:
         buffer = self.plan.program.buffers[access.buffer]
         expected = self.expected.get(buffer.tensor)
@@ -282,6 +318,8 @@ class _Run:
         if other is not None:
             self._report(f"{who} reads {self.plan.access_text(access)}", other)
         self.prints[key] = _fingerprint(self.memories, access)
+        if key[0] >= 0:
+            self.meetings.read(key[0], access, self.memories.granules(access))
 
     def _report(self, message: str, write: int) -> None:
         self.problems.append(Problem(message=f"{message}: {self.plan.found_text(write)}"))

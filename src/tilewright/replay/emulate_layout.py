@@ -180,6 +180,11 @@ def _buffer_problems(
             message=f"buffer {buffer.name} lies at {begin}:{end} of {space.name}, which has "
             f"{space.size_bytes} bytes"
         )
+    if _has_addresses(program, space.name) and begin % space.alignment_bytes:
+        yield Problem(
+            message=f"buffer {buffer.name} lies at {begin} of {space.name}, whose addresses are "
+            f"multiples of {space.alignment_bytes}"
+        )
     for low, high in space.reserved:
         if begin < high and low < end and buffer.size_bytes:
             yield Problem(

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from heapq import heapify, heappop, heappush
+from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
@@ -17,26 +18,60 @@ class Event(NamedTuple):
     is_start: bool
 
 
-def predecessors(timetable: Timetable) -> list[tuple[int, ...]]:
-    """By task: those that must have ended before it starts, by data or by control."""
+def waits_of(timetable: Timetable) -> list[tuple[int, ...]]:
+    """By task: those that it waits for, by data or by control."""
     before = [list(task.after) for task in timetable.program.tasks]
     for first, second in timetable.edges:
         before[second].append(first)
     return [tuple(dict.fromkeys(found)) for found in before]
 
 
+def queues_of(timetable: Timetable) -> dict[tuple[str, int], list[int]]:
+    """The tasks of every engine instance, in the order of the timetable."""
+    slots = timetable.slots
+    rank = _ranks(_ordered(waits_of(timetable), range(len(slots))))
+    queues: dict[tuple[str, int], list[int]] = {}
+    for number in sorted(
+        range(len(slots)), key=lambda n: (slots[n].start_cycle, slots[n].end_cycle, rank[n])
+    ):
+        key = timetable.program.tasks[number].engine, slots[number].instance
+        queues.setdefault(key, []).append(number)
+    return queues
+
+
+def predecessors(timetable: Timetable) -> list[tuple[int, ...]]:
+    """By task: those that it waits for, and the one before it on its engine."""
+    before = [list(found) for found in waits_of(timetable)]
+    for queue in queues_of(timetable).values():
+        for first, second in pairwise(queue):
+            before[second].append(first)
+    return [tuple(dict.fromkeys(found)) for found in before]
+
+
 def order_problems(timetable: Timetable) -> Iterator[Problem]:
-    """Waits for tasks that do not exist, or for each other, and times that do not keep them."""
+    """Waits for tasks that do not exist or are not over, and engines that do two things at once."""
     tasks, slots = timetable.program.tasks, timetable.slots
-    for number, before in enumerate(predecessors(timetable)):
+    broken = False
+    for number, before in enumerate(waits_of(timetable)):
         for other in before:
             if not 0 <= other < len(tasks) or other == number:
+                broken = True
                 yield Problem(message=f"task {tasks[number].name} waits for task {other}")
             elif slots[other].end_cycle > slots[number].start_cycle:
                 yield Problem(
                     message=f"task {tasks[number].name} starts at {slots[number].start_cycle}, "
                     f"before {tasks[other].name}, which it waits for, ends at "
                     f"{slots[other].end_cycle}"
+                )
+    if broken:
+        return
+    for (engine, instance), queue in queues_of(timetable).items():
+        for first, second in pairwise(queue):
+            if slots[first].end_cycle > slots[second].start_cycle:
+                yield Problem(
+                    message=f"instance {instance} of {engine} starts {tasks[second].name} at "
+                    f"{slots[second].start_cycle}, while it works on {tasks[first].name} until "
+                    f"{slots[first].end_cycle}"
                 )
 
 
@@ -46,9 +81,7 @@ def events_in_time(timetable: Timetable) -> list[Event]:
     Tasks that take no time start in the order of their waits, and end at once.
     """
     slots = timetable.slots
-    rank = [0] * len(slots)
-    for place, task in enumerate(any_order(timetable, None)):
-        rank[task] = place
+    rank = _ranks(any_order(timetable, None))
     moments: list[tuple[int, int, int, Event]] = []
     for number, slot in enumerate(slots):
         takes_time = slot.end_cycle > slot.start_cycle
@@ -68,13 +101,25 @@ def any_order(timetable: Timetable, seed: int | None) -> list[int]:
     keys: Sequence[int] = range(len(before))
     if seed is not None:
         keys = np.random.default_rng(seed).permutation(len(before)).tolist()
+    return _ordered(before, keys)
+
+
+def _ranks(order: Sequence[int]) -> list[int]:
+    """By task: its place in an order."""
+    rank = [0] * len(order)
+    for place, task in enumerate(order):
+        rank[task] = place
+    return rank
+
+
+def _ordered(before: Sequence[Sequence[int]], keys: Sequence[int]) -> list[int]:
+    """Tasks behind those before them; of several that could follow, the one with the least key."""
     after: list[list[int]] = [[] for _ in before]
     missing = [0] * len(before)
     for number, found in enumerate(before):
         for other in found:
-            if 0 <= other < len(before):
-                after[other].append(number)
-                missing[number] += 1
+            after[other].append(number)
+            missing[number] += 1
     ready = [(keys[n], n) for n, count in enumerate(missing) if not count]
     heapify(ready)
     order = []

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from math import prod
 
 import numpy as np
 
@@ -57,6 +58,25 @@ class Worker:
             copies.append(array.reshape(shape).copy())
         return copies
 
+    def summed_points(self, task: Task) -> tuple[int, int]:
+        """How many products a task adds to each of its sums, and how many a sum needs.
+
+        Nothing (0, 0) for ops that are no sums of products.
+        """
+        op = self.ops.get(task.op)
+        if op is None or op.kind not in sums.KINDS:
+            return 0, 0
+        inner = _summed(op)
+        lengths = {dim: end - begin for dim, begin, end in task.tile}
+        return prod(lengths[dim] for dim in inner), prod(op.sizes[dim] for dim in inner)
+
+    def goes_on_from(self, task: Task) -> Access | None:
+        """The unfinished sums that a task reads."""
+        for access in task.reads:
+            if holds_partial_sums(self.program.buffers[access.buffer]):
+                return access
+        return None
+
     def _computed(self, task: Task) -> dict[str, tuple[Box, Array]]:
         """What the task makes, by tensor; unfinished sums go by their op's result."""
         op = self._op(task.op)
@@ -66,7 +86,7 @@ class Worker:
             start = self._started_sums(task, op, tile.results[0].box)
             total = sums.accumulate(tile, start)
             name = op.outputs[0].tensor
-            if self._is_unfinished(task):
+            if self.is_unfinished(task):
                 return {name: (tile.results[0].box, total)}
             dtype = dtype_of(self.network.by_name[name].dtype)
             results = [sums.finish(tile, total).astype(dtype, copy=False)]
@@ -91,6 +111,10 @@ class Worker:
             not 0 <= ranges[dim][0] < ranges[dim][1] <= size for dim, size in op.dims
         ):
             raise TaskError(f"has the ranges {ranges} of loops {op.sizes}")
+        whole = op.coupled if op.kind in sums.KINDS else (*op.coupled, *_summed(op))
+        cut = [dim for dim in whole if ranges[dim] != (0, op.sizes[dim])]
+        if cut:
+            raise TaskError(f"cuts the loop {cut[0]} of {op.name}, which no tile may do without")
         return ranges
 
     def _tile(
@@ -184,18 +208,15 @@ class Worker:
 
     def _started_sums(self, task: Task, op: Op, box: Box) -> Array | None:
         """The unfinished sums that a task goes on from; None where it begins."""
-        name = op.outputs[0].tensor
-        for access in task.reads:
-            buffer = self.program.buffers[access.buffer]
-            if buffer.tensor == name and holds_partial_sums(buffer):
-                if access.box != box:
-                    raise TaskError(
-                        f"adds to {box_text(box)} and reads the sums of {box_text(access.box)}"
-                    )
-                return self.elements(access)
-        return None
+        access = self.goes_on_from(task)
+        if access is None:
+            return None
+        if access.box != box or self.program.buffers[access.buffer].tensor != op.outputs[0].tensor:
+            raise TaskError(f"adds to {box_text(box)} and reads the sums of {box_text(access.box)}")
+        return self.elements(access)
 
-    def _is_unfinished(self, task: Task) -> bool:
+    def is_unfinished(self, task: Task) -> bool:
+        """Whether a task leaves its sums for another one to go on."""
         kinds = {holds_partial_sums(self.program.buffers[a.buffer]) for a in task.writes}
         if len(kinds) > 1:
             raise TaskError("writes both sums and what is made of them")
@@ -212,6 +233,12 @@ class Worker:
                 f"writes {box_text(access.box)} of {tensor} and makes {box_text(box)} of it"
             )
         return array[_inside(access.box, box)]
+
+
+def _summed(op: Op) -> list[str]:
+    """Loops along which the result has no extent."""
+    kept = {dim for axis in op.outputs[0].index or () for dim, _ in axis.terms}
+    return [dim for dim, _ in op.dims if dim not in kept]
 
 
 def _axis_reach(index: Index, ranges: Ranges, size: int) -> tuple[int, int]:

@@ -80,12 +80,15 @@ def _moved(program: Program, network: Network, task: Task) -> Mapping[str, tuple
             energy + size * pj_per_byte,
         )
 
-    spaces = [program.buffers[access.buffer].space for access in task.reads]
+    read: set[Access] = set()
     for number, write in enumerate(task.writes):
-        source = spaces[number if len(spaces) > 1 else 0]
-        route = program.route.get((source, program.buffers[write.buffer].space))
-        if number < len(task.reads):
-            add(task.reads[number], 0, route.read_pj_per_byte if route else 0.0)
+        source = task.reads[number if len(task.reads) > 1 else 0]
+        spaces = (program.buffers[source.buffer].space, program.buffers[write.buffer].space)
+        route = program.route.get(spaces)
+        # What several targets get is read once.
+        if source not in read:
+            add(source, 0, route.read_pj_per_byte if route else 0.0)
+            read.add(source)
         add(write, 1, route.write_pj_per_byte if route else 0.0)
     return found
 

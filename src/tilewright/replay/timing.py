@@ -15,6 +15,7 @@ import numpy as np
 
 from tilewright.errors import InputError, LimitError, Problem
 from tilewright.program.model import Program, Slot, Timetable
+from tilewright.replay.emulate_order import queues_of, waits_of
 
 NOTHING_SLOWER: Mapping[str, float] = MappingProxyType({})
 
@@ -90,7 +91,7 @@ class _Simulation:
         self.cycles = cycles
         self.lanes = {engine.name: engine.count for engine in timetable.program.engines}
         self.missing, self.users = _waits(timetable)
-        self.queues = _queues(timetable)
+        self.queues = list(queues_of(timetable).values())
         self.place = [0] * len(self.queues)
         self.busy = [False] * len(self.queues)
         self.queue_of = {task: n for n, queue in enumerate(self.queues) for task in queue}
@@ -167,22 +168,9 @@ class _Simulation:
 
 def _waits(timetable: Timetable) -> tuple[list[int], list[list[int]]]:
     """By task: for how many it waits, and who waits for it."""
-    before = [set(task.after) for task in timetable.program.tasks]
-    for first, second in timetable.edges:
-        before[second].add(first)
+    before = waits_of(timetable)
     users: list[list[int]] = [[] for _ in before]
     for task, found in enumerate(before):
-        for other in sorted(found):
+        for other in found:
             users[other].append(task)
     return [len(found) for found in before], users
-
-
-def _queues(timetable: Timetable) -> list[list[int]]:
-    """The tasks of every engine instance, in the order of the plan."""
-    queues: dict[tuple[str, int], list[int]] = {}
-    slots = timetable.slots
-    order = sorted(range(len(slots)), key=lambda n: (slots[n].start_cycle, slots[n].end_cycle, n))
-    for number in order:
-        key = timetable.program.tasks[number].engine, slots[number].instance
-        queues.setdefault(key, []).append(number)
-    return list(queues.values())

@@ -12,6 +12,8 @@ from tilewright.errors import InputError, Problem
 from tilewright.network.graph import Network
 from tilewright.replay.kernels.tile import Array
 
+_LATER_OPSETS = (19, 21)
+
 
 def stored_constants(network: Network, path: Path) -> dict[str, Array]:
     """The network's constants by name.
@@ -83,11 +85,27 @@ def _evaluated(model: onnx.ModelProto, nodes: list[onnx.NodeProto], name: str) -
         [onnx.ValueInfoProto(name=name)],
         constants,
     )
-    part = onnx.helper.make_model(graph, opset_imports=model.opset_import)
     # Shapes of inputs are all that such nodes ask of them.
     feeds = {
         value.name: np.zeros([dim.dim_value for dim in value.type.tensor_type.shape.dim], "f4")
         for value in graph.input
     }
-    (result,) = ReferenceEvaluator(part).run([name], feeds)
-    return np.asarray(result)
+    for opsets in _opset_choices(model):
+        try:
+            evaluator = ReferenceEvaluator(onnx.helper.make_model(graph, opset_imports=opsets))
+        except RuntimeError:
+            continue
+        (result,) = evaluator.run([name], feeds)
+        return np.asarray(result)
+    kinds = ", ".join(sorted({node.op_type for node in nodes}))
+    raise InputError(Problem(message=f"constant {name!r} cannot be computed from its {kinds}"))
+
+
+def _opset_choices(model: onnx.ModelProto) -> list[list[onnx.OperatorSetIdProto]]:
+    """The model's own operator sets, then later ones: the evaluator lacks old (de)quantisers."""
+    own = list(model.opset_import)
+    later = [
+        [onnx.helper.make_opsetid("", version), *(o for o in own if o.domain)]
+        for version in _LATER_OPSETS
+    ]
+    return [own, *later]

@@ -89,10 +89,16 @@ def purposes(timetable: Timetable) -> list[Purpose]:
     program = timetable.program
     tasks = program.tasks
     loaded_roots = {
-        program.root(access.buffer) for task in tasks if task.kind == "load" for access in task.reads
+        program.root(access.buffer)
+        for task in tasks
+        if task.kind == "load"
+        for access in task.reads
     }
     made = {
-        program.root(access.buffer) for task in tasks if task.kind == "store" for access in task.writes
+        program.root(access.buffer)
+        for task in tasks
+        if task.kind == "store"
+        for access in task.writes
     }
     waited = _waited_for(timetable)
     order = sorted(range(len(tasks)), key=lambda n: (timetable.slots[n].start_cycle, n))

@@ -99,9 +99,7 @@ def transfer_owners(record: PlanRecord) -> list[str]:
 
 def cascades(record: PlanRecord) -> list[tuple[str, ...]]:
     """Ops whose tiles take turns on an engine, in the order of their first tiles."""
-    order = sorted(
-        (slot.start_cycle, number) for number, slot in enumerate(record.timetable.slots)
-    )
+    order = sorted((slot.start_cycle, number) for number, slot in enumerate(record.timetable.slots))
     group: dict[str, int] = {}
     queues: dict[str, list[str]] = {}
     for _, number in order:

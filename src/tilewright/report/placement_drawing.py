@@ -82,7 +82,8 @@ def _axes(scale: _Scale) -> Iterator[str]:
     for address in _ticks(0, scale.top_bytes, binary=True):
         y = scale.y(address)
         yield f'<line class="grid" x1="{_LEFT}" y1="{y:.1f}" x2="{right}" y2="{y:.1f}"/>'
-        label = format_bytes(address) if address else "0"
+        whole_kib = 0 < address < 2**20 and address % 1024 == 0
+        label = f"{address // 1024} KiB" if whole_kib else format_bytes(address)
         yield _text("tick", _LEFT - 10, y + 4, label, anchor="end")
     for cycle in _ticks(scale.first_cycle, scale.last_cycle, binary=False):
         x = scale.x(cycle)

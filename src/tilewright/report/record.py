@@ -1,9 +1,10 @@
-"""What reports know of a plan: its timetable and figures, the same from a plan and from its file."""
+"""What reports know of a plan: the same from a plan in memory and from its file."""
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from math import fsum
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +28,7 @@ from tilewright.program.model import (
     Timetable,
     View,
 )
+from tilewright.report.improved_mapping import faster_array_cycles, wider_port_cycles
 
 SCHEMA = "tilewright-plan-1"
 
@@ -42,9 +44,20 @@ class TileFigures:
     offload_cycles: float
     """Storing results and draining the array."""
     port_stalls: tuple[tuple[str, float], ...]
-    """By port (`memory.port`) the cycles by which it holds the array up; below 0: it does not."""
+    """By port (`memory.port`) the cycles by which it holds the array up."""
     energy_pj: tuple[tuple[str, str, float], ...]
     """Operand, memory and pJ; the operand of the memory `array` is empty."""
+    faster_cycles: float
+    """Cycles of the same mapping with an array twice as fast."""
+    wider_cycles: tuple[tuple[str, float], ...]
+    """By port (`memory.port`) the cycles if it were twice as wide; ports that matter only."""
+
+    @property
+    def cycles(self) -> float:
+        """All cycles of the mapping."""
+        return fsum(
+            (self.compute_cycles, self.stall_cycles, self.onload_cycles, self.offload_cycles)
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -114,6 +127,8 @@ def record_json(record: PlanRecord) -> dict[str, Any]:
                 "offload_cycles": tile.offload_cycles,
                 "port_stalls": tile.port_stalls,
                 "energy_pj": tile.energy_pj,
+                "faster_cycles": tile.faster_cycles,
+                "wider_cycles": tile.wider_cycles,
             }
             for tile in record.tiles
         ],
@@ -165,6 +180,8 @@ def _tile_of(mapped: Mapped) -> TileFigures:
             ("", "array", cost.mac_pj),
             *((link.letter, link.memory, link.energy_pj) for link in cost.links),
         ),
+        faster_cycles=faster_array_cycles(mapped),
+        wider_cycles=tuple(wider_port_cycles(mapped)),
     )
 
 
@@ -226,6 +243,8 @@ def _record(data: Mapping[str, Any]) -> PlanRecord:
                 offload_cycles=tile["offload_cycles"],
                 port_stalls=_tuples(tile["port_stalls"]),
                 energy_pj=_tuples(tile["energy_pj"]),
+                faster_cycles=tile["faster_cycles"],
+                wider_cycles=_tuples(tile["wider_cycles"]),
             )
             for tile in data["mapping_costs"]
         ),

@@ -1,92 +1,142 @@
-"""A plan as trace events that Perfetto and Chrome show: engines, and the bytes in use."""
+"""A plan as trace events that Perfetto and Chrome show: engines, ports, bytes in use, waits."""
 
-from itertools import accumulate
+from collections.abc import Iterator
 from typing import Any
 
 from tilewright.planner import Plan
+from tilewright.program.model import Timetable
+from tilewright.report.lives import bytes_in_use, port_holds, purposes
 
-ENGINES, MEMORIES = 1, 2
-"""Process numbers of the two groups of tracks."""
+ENGINES, PORTS, MEMORIES = 1, 2, 3
+"""Process numbers of the groups of tracks."""
+
+Event = dict[str, Any]
 
 
 def trace_events(plan: Plan) -> dict[str, Any]:
-    """One track per engine instance, one counter per placed memory; a cycle is a microsecond."""
-    tracks: dict[tuple[str, int], int] = {}
-    counts = {engine.name: engine.count for engine in plan.program.engines}
-    events: list[dict[str, Any]] = []
-    for task, slot in zip(plan.program.tasks, plan.timetable.slots, strict=True):
-        track = tracks.setdefault((task.engine, slot.instance), len(tracks) + 1)
-        events.append(
-            {
-                "ph": "X",
-                "pid": ENGINES,
-                "tid": track,
-                "ts": slot.start_cycle,
-                "dur": slot.end_cycle - slot.start_cycle,
-                "name": task.name,
-                "cat": task.kind,
-                "args": {"op": task.op} if task.op else {},
-            }
-        )
-    names = [
-        _meta("process_name", ENGINES, 0, "engines"),
-        _meta("process_name", MEMORIES, 0, "memories"),
-    ]
-    for (engine, instance), track in tracks.items():
-        label = engine if counts[engine] == 1 else f"{engine} port {instance}"
-        names.append(_meta("thread_name", ENGINES, track, label))
+    """A track per engine instance and lane of a port, counters, and flows along dependencies.
+
+    A cycle is a microsecond. Slices of a track do not overlap: viewers would drop one of them.
+    """
     return {
         "displayTimeUnit": "ms",
-        "otherData": {"network": plan.network.name, "machine": plan.machine.name, "unit": "cycles"},
-        "traceEvents": [*names, *events, *_counters(plan)],
+        "otherData": {
+            "network": plan.network.name,
+            "machine": plan.machine.name,
+            "unit": "1 us is 1 cycle",
+        },
+        "traceEvents": timetable_events(plan.timetable),
     }
 
 
-def _meta(what: str, process: int, track: int, name: str) -> dict[str, Any]:
-    return {"ph": "M", "pid": process, "tid": track, "name": what, "args": {"name": name}}
+def timetable_events(timetable: Timetable) -> list[Event]:
+    """The events of a timetable: names first, then slices, counters and flows."""
+    tracks = _tracks(timetable)
+    return [
+        *_names(timetable, tracks),
+        *_slices(timetable, tracks),
+        *_holds(timetable),
+        *_counters(timetable),
+        *_flows(timetable, tracks),
+    ]
 
 
-def _counters(plan: Plan) -> list[dict[str, Any]]:
+def _tracks(timetable: Timetable) -> dict[tuple[str, int], int]:
+    """Numbers of the engine instances in use, in the order of the engines."""
+    order = {engine.name: place for place, engine in enumerate(timetable.program.engines)}
+    pairs = zip(timetable.program.tasks, timetable.slots, strict=True)
+    used = dict.fromkeys((task.engine, slot.instance) for task, slot in pairs)
+    ordered = sorted(used, key=lambda key: (order[key[0]], key[1]))
+    return {key: number for number, key in enumerate(ordered, start=1)}
+
+
+def _names(timetable: Timetable, tracks: dict[tuple[str, int], int]) -> Iterator[Event]:
+    counts = {engine.name: engine.count for engine in timetable.program.engines}
+    groups = ((ENGINES, "engines"), (PORTS, "ports"), (MEMORIES, "memories"))
+    for process, name in groups:
+        yield _meta("process_name", process, 0, {"name": name})
+        yield _meta("process_sort_index", process, 0, {"sort_index": process})
+    for (engine, instance), track in tracks.items():
+        label = engine if counts[engine] == 1 else f"{engine} port {instance}"
+        yield _meta("thread_name", ENGINES, track, {"name": label})
+        yield _meta("thread_sort_index", ENGINES, track, {"sort_index": track})
+    lanes = dict.fromkeys((hold.port, hold.lane) for hold in port_holds(timetable))
+    for track, (port, lane) in enumerate(sorted(lanes), start=1):
+        label = port if counts[port] == 1 else f"{port} lane {lane}"
+        yield _meta("thread_name", PORTS, track, {"name": label})
+
+
+def _meta(what: str, process: int, track: int, arguments: Event) -> Event:
+    return {"ph": "M", "pid": process, "tid": track, "name": what, "args": arguments}
+
+
+def _slices(timetable: Timetable, tracks: dict[tuple[str, int], int]) -> Iterator[Event]:
+    rows = zip(timetable.program.tasks, timetable.slots, purposes(timetable), strict=True)
+    for number, (task, slot, purpose) in enumerate(rows):
+        arguments: Event = {"task": number}
+        if task.op:
+            arguments["op"] = task.op
+        if task.kind != "compute":
+            arguments["bytes"] = max((c.read_bytes for c in task.charges), default=0)
+        yield {
+            "ph": "X",
+            "pid": ENGINES,
+            "tid": tracks[task.engine, slot.instance],
+            "ts": slot.start_cycle,
+            "dur": slot.end_cycle - slot.start_cycle,
+            "name": task.name,
+            "cat": f"{task.kind},{purpose}",
+            "args": arguments,
+        }
+
+
+def _holds(timetable: Timetable) -> Iterator[Event]:
+    holds = list(port_holds(timetable))
+    lanes = sorted({(hold.port, hold.lane) for hold in holds})
+    track = {lane: number for number, lane in enumerate(lanes, start=1)}
+    for hold in holds:
+        yield {
+            "ph": "X",
+            "pid": PORTS,
+            "tid": track[hold.port, hold.lane],
+            "ts": hold.start_cycle,
+            "dur": hold.end_cycle - hold.start_cycle,
+            "name": timetable.program.tasks[hold.task].name,
+            "cat": "port",
+            "args": {"task": hold.task},
+        }
+
+
+def _counters(timetable: Timetable) -> Iterator[Event]:
     """Bytes in use by scratchpad, wherever they change."""
-    lives = buffer_lives(plan)
-    events = []
-    for space in plan.program.spaces:
-        if space.kind != "scratchpad":
-            continue
-        change: dict[int, int] = {}
-        for number, (start, end) in lives.items():
-            buffer = plan.program.buffers[number]
-            if buffer.space == space.name:
-                change[start] = change.get(start, 0) + buffer.size_bytes
-                change[end] = change.get(end, 0) - buffer.size_bytes
-        times = sorted(change)
-        for time, total in zip(times, accumulate(change[t] for t in times), strict=True):
-            events.append(
-                {
-                    "ph": "C",
-                    "pid": MEMORIES,
-                    "tid": 0,
-                    "ts": time,
-                    "name": space.name,
-                    "args": {"bytes": total},
-                }
-            )
-    return events
+    for space, curve in bytes_in_use(timetable).items():
+        for cycle, total in curve:
+            yield {
+                "ph": "C",
+                "pid": MEMORIES,
+                "tid": 0,
+                "ts": cycle,
+                "name": space,
+                "args": {"bytes": total},
+            }
 
 
-def buffer_lives(plan: Plan) -> dict[int, tuple[int, int]]:
-    """From the start of its first writer to the end of its last user, by buffer that is no view."""
-    program = plan.program
-    lives: dict[int, tuple[int, int]] = {}
-    for task, slot in zip(program.tasks, plan.timetable.slots, strict=True):
-        for access in (*task.reads, *task.writes):
-            root = program.root(access.buffer)
-            start, end = lives.get(root, (slot.start_cycle, slot.end_cycle))
-            lives[root] = min(start, slot.start_cycle), max(end, slot.end_cycle)
-    for number in program.given:
-        root = program.root(number)
-        lives[root] = 0, lives.get(root, (0, 0))[1]
-    for number in program.results:
-        root = program.root(number)
-        lives[root] = lives.get(root, (0, 0))[0], plan.cycles
-    return lives
+def _flows(timetable: Timetable, tracks: dict[tuple[str, int], int]) -> Iterator[Event]:
+    """An arrow for everything a task waits for; one binds to the slice that is under way then."""
+    tasks, slots = timetable.program.tasks, timetable.slots
+    pairs = [(other, number, "data") for number, task in enumerate(tasks) for other in task.after]
+    pairs += [(first, second, "room") for first, second in timetable.edges]
+    for number, (first, second, name) in enumerate(pairs, start=1):
+        if not all(slots[n].end_cycle > slots[n].start_cycle for n in (first, second)):
+            continue  # Nothing is under way at any moment of a slice without length.
+        for phase, task, more in (("s", first, {}), ("f", second, {"bp": "e"})):
+            yield {
+                "ph": phase,
+                "pid": ENGINES,
+                "tid": tracks[tasks[task].engine, slots[task].instance],
+                "ts": slots[task].start_cycle,
+                "id": number,
+                "name": name,
+                "cat": "wait",
+                **more,
+            }

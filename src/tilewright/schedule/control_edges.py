@@ -18,7 +18,8 @@ from tilewright.program.model import Access, Box, Program, Timetable
 class PlaceUse(NamedTuple):
     """A task touches the addresses [begin, end), which belong to `holder`.
 
-    Two uses of one holder are independent if their boxes share no element; None is all of it.
+    Two uses of one holder are independent if their boxes share no element; None is all of it. Tasks
+    of the same `queue` run one after the other anyway; -1 is no queue.
     """
 
     task: int
@@ -27,6 +28,7 @@ class PlaceUse(NamedTuple):
     is_write: bool
     holder: Hashable = None
     box: Box | None = None
+    queue: int = -1
 
 
 @dataclass(slots=True)
@@ -60,7 +62,8 @@ class _Segment:
 def control_edges(timetable: Timetable) -> tuple[tuple[int, int], ...]:
     """Pairs of tasks, sorted: the second must not start before the first has ended.
 
-    Together with `after` they order every two tasks of which one writes what the other touches.
+    Together with `after` and the order of the tasks on every instance of an engine they order every
+    two tasks of which one writes what the other touches.
     Pairs that follow from `after` and the others are left out (as far as `reduced` sees it), and
     so are tasks that run at the same time. Two readers never wait for each other.
     """
@@ -83,8 +86,21 @@ def control_edges(timetable: Timetable) -> tuple[tuple[int, int], ...]:
     ]
     for first, second in edges:
         waits[second][first] = None
+    for first, second in _queue_order(timetable, order):
+        waits[second][first] = None
     needed = reduced([tuple(before) for before in waits])
     return tuple(sorted({edge for edge in edges if edge[0] in needed[edge[1]]}))
+
+
+def _queue_order(timetable: Timetable, order: Sequence[int]) -> Iterator[tuple[int, int]]:
+    """Neighbours on the same instance of an engine."""
+    last: dict[int, int] = {}
+    queues = _queues(timetable)
+    for number in order:
+        queue = queues[number]
+        if queue in last:
+            yield last[queue], number
+        last[queue] = number
 
 
 def place_edges(uses: Sequence[PlaceUse]) -> list[tuple[int, int]]:
@@ -160,8 +176,14 @@ def _waits(segment: _Segment, new: _Seen) -> list[int]:
     if use.is_write:
         segment.writers = [w for w in segment.writers if not _covers(use.box, w.use.box)]
         segment.readers = [r for r in segment.readers if not _covers(use.box, r.use.box)]
+    segment.readers = [r for r in segment.readers if not _is_implied(r.use, use)]
     (segment.writers if use.is_write else segment.readers).append(replace(new))
     return waits if met else list(segment.before)
+
+
+def _is_implied(old: PlaceUse, new: PlaceUse) -> bool:
+    """Whether whoever waits for an old reader will wait for a later one of the same queue."""
+    return old.queue == new.queue != -1 and _covers(new.box, old.box)
 
 
 def _is_behind(seen: _Seen, met: Sequence[_Seen]) -> bool:
@@ -198,36 +220,74 @@ def _place_uses(timetable: Timetable, order: Sequence[int]) -> dict[str, list[Pl
     Where all accesses of a root are without gaps they are taken as ranges of addresses, so that
     only neighbours meet; otherwise as boxes of all its addresses.
     """
-    program = timetable.program
-    touched: list[tuple[int, Access, bool]] = []
-    ranges: list[tuple[int, int] | None] = []
+    program, queue = timetable.program, _queues(timetable)
     with_gaps = set()
-    for number in order:
-        task = program.tasks[number]
-        for accesses, is_write in ((task.reads, False), (task.writes, True)):
-            for access in accesses:
-                touched.append((number, access, is_write))
-                ranges.append(_byte_range(program, access))
-                if ranges[-1] is None:
-                    with_gaps.add(program.root(access.buffer))
+    ranges: dict[tuple[int, Box | None], tuple[int, int] | None] = {}
+    touched = _first_and_last(program, queue, order)
+    for touch in touched:
+        key = touch.root, touch.box
+        if key not in ranges:
+            ranges[key] = _byte_range(program, *key)
+        if ranges[key] is None:
+            with_gaps.add(touch.root)
     found: dict[str, list[PlaceUse]] = defaultdict(list)
-    for (number, access, is_write), inside in zip(touched, ranges, strict=True):
-        root = program.root(access.buffer)
+    for number, root, box, is_write in touched:
         buffer, base = program.buffers[root], timetable.addresses[root]
-        begin, end = inside or (0, 0)
-        box = _box_in_root(program, access)
+        begin, end = ranges[root, box] or (0, 0)
         if root in with_gaps:
             begin, end = 0, buffer.size_bytes
         if program.space[buffer.space].kind in ("scratchpad", "external"):
-            use = PlaceUse(number, base + begin, base + end, is_write, root, box)
+            use = PlaceUse(number, base + begin, base + end, is_write, root, box, queue[number])
             found[buffer.space].append(use)
     return found
 
 
-def _byte_range(program: Program, access: Access) -> tuple[int, int] | None:
-    """The bytes of its root that an access touches; None if there are gaps between them."""
-    buffer = program.buffers[program.root(access.buffer)]
-    box = _box_in_root(program, access)
+class _Touch(NamedTuple):
+    """A task reads or writes a box of a buffer that is no view; None is all of it."""
+
+    task: int
+    root: int
+    box: Box | None
+    is_write: bool
+
+
+def _first_and_last(program: Program, queue: Sequence[int], order: Sequence[int]) -> list[_Touch]:
+    """What tasks touch, each reading before it writes, without reads that change nothing.
+
+    Of reads of the same box by tasks of one queue, with no write to the buffer between them, the
+    first one waits for the writers and the last one is waited for.
+    """
+    touches: list[_Touch] = []
+    written: dict[int, int] = defaultdict(int)
+    runs: dict[tuple[int, Box | None, int, int], tuple[int, int]] = {}
+    needless: set[int] = set()
+    for number in order:
+        task = program.tasks[number]
+        for accesses, is_write in ((task.reads, False), (task.writes, True)):
+            for access in accesses:
+                root, box = program.root(access.buffer), _box_in_root(program, access)
+                if is_write:
+                    written[root] += 1
+                else:
+                    run = root, box, queue[number], written[root]
+                    first, last = runs.get(run, (len(touches), len(touches)))
+                    if last != first:
+                        needless.add(last)
+                    runs[run] = first, len(touches)
+                touches.append(_Touch(number, root, box, is_write))
+    return [touch for at, touch in enumerate(touches) if at not in needless]
+
+
+def _queues(timetable: Timetable) -> list[int]:
+    """By task a number for the instance of the engine that it runs on."""
+    numbers: dict[tuple[str, int], int] = {}
+    pairs = zip(timetable.program.tasks, timetable.slots, strict=True)
+    return [numbers.setdefault((t.engine, slot.instance), len(numbers)) for t, slot in pairs]
+
+
+def _byte_range(program: Program, root: int, box: Box | None) -> tuple[int, int] | None:
+    """The bytes of a buffer that a box takes; None if there are gaps between them."""
+    buffer = program.buffers[root]
     if box is None:
         return 0, buffer.size_bytes
     shape = [end - begin for begin, end in buffer.box]

@@ -8,9 +8,9 @@ from tilewright.program.model import Space
 class CountedPad:
     """Stands in for a scratchpad; an address is only the number of a block."""
 
-    def __init__(self, space: Space) -> None:
+    def __init__(self, space: Space, room_bytes: int) -> None:
         self.alignment = space.alignment_bytes
-        self.free_bytes = space.size_bytes - sum(end - begin for begin, end in space.reserved)
+        self.free_bytes = room_bytes
         self.addresses: list[int] = []
         self.owners: dict[int, tuple[int, int]] = {}
         """Number -> (number + bytes, root), as in a real scratchpad."""

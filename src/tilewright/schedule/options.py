@@ -22,6 +22,8 @@ class ScheduleOptions:
     """How many transfers are considered when the first ones do not fit."""
     portfolio_tasks: int = 100_000
     """How many tasks all simulations under different rules may have together (two at least)."""
+    many_rules_tasks: int = 500
+    """Programs of at most so many tasks are simulated under rarer rules too."""
     gap_permille: int = 2
     """No more rules are tried once a schedule is so close to the lower bound."""
     small_tasks: int = 40
@@ -30,8 +32,10 @@ class ScheduleOptions:
     """How many simulations that search may make."""
     order_sets: int = 2_000
     """How many sets of done tasks a search for an order that fits without spilling may look at."""
-    packing_nodes: int = 400
-    """How many nodes a search for addresses behind a run may have."""
+    packing_tasks: int = 5_000
+    """For programs of at most so many tasks, addresses are also looked for after the run."""
+    packing_nodes: int = 20_000
+    """How many nodes that search for addresses may have."""
     seed: int = 0
 
 
@@ -51,6 +55,8 @@ class Policy:
     """A result may leave without being written out if computing it again is faster."""
     addresses_later: bool = False
     """Only bytes are counted during the run, and addresses found when all lives are known."""
+    room_percent: int = 100
+    """How much of a scratchpad may be planned to be full when data is fetched ahead."""
     both_ends: bool = True
     """Data fetched ahead lies at the top of the memory, all else at the bottom."""
     lookahead_steps: int = 256

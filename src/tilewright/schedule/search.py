@@ -12,13 +12,19 @@ from tilewright.schedule.feasible_order import feasible_order
 from tilewright.schedule.options import KeyRule, Policy, ScheduleOptions
 from tilewright.schedule.order import Order, order_of
 from tilewright.schedule.prefetch import compute_starts, release_steps
-from tilewright.schedule.repack import Block, packed
+from tilewright.schedule.repack import find_addresses
 from tilewright.schedule.simulate import simulate
 from tilewright.schedule.state import State
 from tilewright.schedule.tables import Tables
 
 Score = tuple[int, int]
 """Cycles, then cycles of added transfers."""
+
+
+_PATIENCE = 40
+"""After so many simulations the search goes back to the best run so far."""
+
+_KEYS: tuple[KeyRule, ...] = ("slack", "need")
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +42,9 @@ def best_run(tables: Tables, options: ScheduleOptions, lower_bound: int) -> Run:
     search = Search(tables, options, lower_bound)
     n_tasks = len(tables.engine)
     search.portfolio(max(2, min(24, options.portfolio_tasks // max(1, n_tasks))))
-    if search.best is None:
+    if search.best is not None:
+        search.pack_afterwards()
+    else:
         search.other_orders()
     if n_tasks <= options.small_tasks and search.best is not None:
         search.improve(options.search_simulations)
@@ -94,6 +102,25 @@ class Search:
             self.best = run
         return run
 
+    def pack_afterwards(self) -> None:
+        """Count only bytes during the run, and find addresses when all lives are known.
+
+        The fuller the memory, the less likely there are any: less and less is fetched ahead.
+        """
+        if len(self.tables.engine) > self.options.packing_tasks:
+            return
+        order = order_of(self.tables, self.sequence)
+        for key in _KEYS:
+            for percent in (100, 97, 94, 90, 85):
+                if self.best is None or self._is_close_enough():
+                    return
+                before = self.best
+                policy = replace(self._base(), key=key, addresses_later=True, room_percent=percent)
+                starts = before.state.start[: len(self.tables.engine)]
+                self.run(self.sequence, order, policy, starts)
+                if self.best is not before:
+                    break
+
     def other_orders(self) -> None:
         """Nothing fits in the program's own order: look for one that does."""
         order = feasible_order(self.tables, self.options.order_sets)
@@ -108,17 +135,21 @@ class Search:
     def improve(self, budget: int) -> None:
         """Local search over the order of all tasks, transfers included, and over the rules."""
         rng = random.Random(self.options.seed)
+        assert self.best is not None
         current = self.best
-        sequence = list(self.sequence if current is None else current.sequence)
-        policy = Policy(margin=None) if current is None else current.policy
-        for _ in range(budget):
+        for number in range(budget):
             if self._is_close_enough():
                 return
-            trial = sequence if rng.random() < 0.3 else self._moved(rng, sequence)
-            rules = _changed(rng, policy)
-            run = self.run(trial, order_of(self.tables, trial), rules, None)
-            if run is not None and (current is None or run.score <= current.score):
-                current, sequence, policy = run, trial, rules
+            if number % _PATIENCE == 0:
+                current = self.best
+            sequence = current.sequence
+            if rng.random() < 0.75:
+                sequence = self._moved(rng, list(sequence))
+            policy = _changed(rng, current.policy)
+            run = self.run(sequence, order_of(self.tables, sequence), policy, None)
+            # A little worse is allowed now and then, to get away from where nothing is better.
+            if run is not None and run.score[0] <= current.score[0] + rng.choice((0, 0, 1)):
+                current = run
 
     def _moved(self, rng: random.Random, sequence: list[int]) -> list[int]:
         """A sequence in which one task stands elsewhere, behind all it waits for."""
@@ -139,44 +170,29 @@ class Search:
             return self.best.score <= (self.lower_bound, 0)
         return self.best.score[0] * 1000 <= self.lower_bound * (1000 + self.options.gap_permille)
 
-    def _policies(self) -> Iterator[Policy]:
-        keys: tuple[KeyRule, ...] = ("slack", "need")
-        base = Policy(
+    def _base(self) -> Policy:
+        return Policy(
             prefetch=self.options.prefetch,
             lookahead_steps=self.options.lookahead_steps,
             window=self.options.window,
         )
-        for margin in (1, 2, 0, 4):
-            for key in keys:
+
+    def _policies(self) -> Iterator[Policy]:
+        base = self._base()
+        for margin in (1, 2):
+            for key in _KEYS:
                 yield replace(base, key=key, margin=margin)
-        for key in keys:
+        for key in _KEYS:
+            yield replace(base, key=key, recompute=True)
+        if len(self.tables.engine) > self.options.many_rules_tasks:
+            return
+        for key in _KEYS:
             yield replace(base, key=key, margin=None)
-            if len(self.tables.engine) <= 500:
-                yield replace(base, key=key, margin=1, addresses_later=True)
-            yield replace(base, key=key, margin=1, eviction="distance")
-            yield replace(base, key=key, margin=1, recompute=True)
-            yield replace(base, key=key, margin=1, both_ends=False)
-            yield replace(base, key=key, margin=1, prefetch=False)
-
-
-def find_addresses(state: State, nodes: int) -> bool:
-    """Addresses for everything a run had in its scratchpads; whether there are any."""
-    tables = state.tables
-    for pad, name in enumerate(tables.scratchpads):
-        copies = [key for key in state.copy_address if tables.scratchpad[key[0]] == pad]
-        blocks = [
-            Block(
-                state.copy_begin[key],
-                state.copy_end.get(key, state.now),
-                max(1, tables.size_bytes[key[0]]),
-            )
-            for key in copies
-        ]
-        addresses = packed(blocks, tables.program.space[name], nodes)
-        if addresses is None:
-            return False
-        state.copy_address.update(zip(copies, addresses, strict=True))
-    return True
+            yield replace(base, key=key, margin=0)
+            yield replace(base, key=key, margin=4)
+            yield replace(base, key=key, eviction="distance")
+            yield replace(base, key=key, both_ends=False)
+            yield replace(base, key=key, prefetch=False)
 
 
 def keys_of(order: Order, policy: Policy) -> list[int]:

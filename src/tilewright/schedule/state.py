@@ -113,11 +113,19 @@ class State:
         self.aligned = [
             aligned_bytes(tables, root) if tables.users[root] else 0 for root in range(n)
         ]
-        self.live_bytes = [live.copy() for live in order.live_bytes]
-        pad = CountedPad if self.policy.addresses_later else Scratchpad
-        self.pads: list[CountedPad | Scratchpad] = [
-            pad(tables.program.space[name]) for name in tables.scratchpads
+        percent = self.policy.room_percent
+        self.planned_bytes = [
+            max(least, room * percent // 100)
+            for room, least in zip(tables.room_bytes, tables.least_bytes, strict=True)
         ]
+        self.live_bytes = [live.copy() for live in order.live_bytes]
+        spaces = [tables.program.space[name] for name in tables.scratchpads]
+        self.pads: list[CountedPad | Scratchpad]
+        if self.policy.addresses_later:
+            pairs = zip(spaces, self.planned_bytes, strict=True)
+            self.pads = [CountedPad(space, room_bytes) for space, room_bytes in pairs]
+        else:
+            self.pads = [Scratchpad(space) for space in spaces]
 
     def _set_up_engines(self, tables: Tables) -> None:
         self.idle = [list(range(count)) for count in tables.instances]
@@ -274,4 +282,4 @@ class State:
         if pad == self.blocked_pad and self.awaited is None:
             return False
         live = self.live_bytes[pad][self.current : position]
-        return int(live.max()) + self.aligned[root] <= self.tables.room_bytes[pad]
+        return int(live.max()) + self.aligned[root] <= self.planned_bytes[pad]

@@ -54,6 +54,8 @@ class Tables:
     scratchpads: list[str]
     alignment: list[int]
     room_bytes: list[int]
+    least_bytes: list[int]
+    """By scratchpad: the most that a single task needs."""
     spill: list[Spill | None]
 
 
@@ -67,16 +69,6 @@ def tables_of(program: Program) -> Tables:
     engine_index = {name: number for number, name in enumerate(engine_names)}
     tasks = program.tasks
     repeatable = _repeatable(program)
-    touched = [
-        tuple(
-            dict.fromkeys(
-                root[access.buffer]
-                for access in (*task.reads, *task.writes)
-                if scratchpad[access.buffer] >= 0
-            )
-        )
-        for task in tasks
-    ]
     tables = Tables(
         program=program,
         engine_names=engine_names,
@@ -86,7 +78,14 @@ def tables_of(program: Program) -> Tables:
         setup=[task.setup_cycles for task in tasks],
         ports=[tuple(engine_index[port] for port in task.ports) for task in tasks],
         kind=[_KINDS[task.kind] for task in tasks],
-        touched=touched,
+        touched=[
+            tuple(
+                dict.fromkeys(
+                    root[a.buffer] for a in (*task.reads, *task.writes) if scratchpad[a.buffer] >= 0
+                )
+            )
+            for task in tasks
+        ],
         writes=[
             tuple((a.buffer, a.box) for a in task.writes if scratchpad[a.buffer] >= 0)
             for task in tasks
@@ -109,15 +108,26 @@ def tables_of(program: Program) -> Tables:
         scratchpads=names,
         alignment=[program.space[name].alignment_bytes for name in names],
         room_bytes=[_room_bytes(program, name) for name in names],
+        least_bytes=[0] * len(names),
         spill=[_spill(program, name) for name in names],
     )
     _add_end_task(tables)
+    _add_users(tables)
+    return tables
+
+
+def _add_users(tables: Tables) -> None:
+    """Who follows whom, who touches what, and what single tasks need."""
     for task, before in enumerate(tables.after):
         for other in before:
             tables.followers[other].append(task)
-        for held in tables.touched[task]:
-            tables.users[held].append(task)
-    return tables
+        needed: dict[int, int] = {}
+        for root in tables.touched[task]:
+            tables.users[root].append(task)
+            pad = tables.scratchpad[root]
+            needed[pad] = needed.get(pad, 0) + aligned_bytes(tables, root)
+        for pad, total in needed.items():
+            tables.least_bytes[pad] = max(tables.least_bytes[pad], total)
 
 
 def aligned_bytes(tables: Tables, root: int) -> int:

@@ -175,3 +175,17 @@ def test_what_does_not_fit_by_fragmentation_says_so() -> None:
     problem = PlacementProblem(buffers=FRAGMENTED, capacity_bytes=3)
     with pytest.raises(InfeasibleError, match=r"stays below 4 B \(fragmentation, proven"):
         packed_within(problem)
+
+
+def test_a_group_counts_once_in_what_is_missing() -> None:
+    # `in` and `out` are one place of 8 bytes; with `other` 12 bytes are alive.
+    problem = PlacementProblem(
+        buffers=(buffer("in", 0, 3, 8), buffer("out", 2, 6, 8), buffer("other", 0, 6, 4)),
+        capacity_bytes=10,
+        groups=(("in", "out"),),
+    )
+    found = shortage(pack(problem))
+    assert (found.live_bytes, found.missing_bytes) == (12, 2)
+    assert [b.name for b in found.alive] == ["in", "other"]
+    # The peak is there from the first cycle on, so there is nothing to spill across.
+    assert [(r.remedy, r.buffer, r.peak_bytes) for r in found.reliefs] == [("remove", "in", 4)]

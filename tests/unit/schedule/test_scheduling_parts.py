@@ -1,7 +1,6 @@
 """The parts of the scheduler by themselves: contents, windows, packing, prefetch plans, bounds."""
 
 import random
-from itertools import permutations
 
 import pytest
 from tests.schedule_programs import Builder
@@ -13,7 +12,6 @@ from tilewright.schedule.contents import Held, box_bytes, surviving, without
 from tilewright.schedule.counted import CountedPad
 from tilewright.schedule.order import order_of
 from tilewright.schedule.prefetch import compute_starts, release_steps
-from tilewright.schedule.repack import Block, packed
 from tilewright.schedule.schedule import schedule
 from tilewright.schedule.scratchpad import Scratchpad
 from tilewright.schedule.tables import tables_of
@@ -129,52 +127,11 @@ def test_windows_are_the_best_of_all_windows() -> None:
 
 
 def test_a_counted_scratchpad_lets_nobody_leave_in_vain() -> None:
-    pad = CountedPad(space(40))
+    pad = CountedPad(space(40), 40)
     for root, size_bytes in enumerate((5, 10, 20)):
         assert pad.place(root, size_bytes, from_top=False) is not None
     assert pad.cheapest_window(24, {0: 1, 1: 2, 2: 3}.get) == (3, [2])
     assert not pad.has_room(6)
-
-
-def brute_force_fits(blocks: list[Block], size_bytes: int) -> bool:
-    """Any packing can be built block by block, each on top of those below it."""
-    for order in permutations(range(len(blocks))):
-        at: dict[int, int] = {}
-        for index in order:
-            below = [
-                at[other] + blocks[other].size_bytes
-                for other in at
-                if blocks[other].begin < blocks[index].end
-                and blocks[index].begin < blocks[other].end
-            ]
-            at[index] = max(below, default=0)
-        if max(at[i] + blocks[i].size_bytes for i in at) <= size_bytes:
-            return True
-    return False
-
-
-def test_packing_finds_addresses_whenever_there_are_any() -> None:
-    generator = random.Random(3)
-    outcomes = set()
-    for _ in range(150):
-        blocks = []
-        for _ in range(6):
-            begin = generator.randrange(8)
-            end = begin + generator.randint(1, 4)
-            blocks.append(Block(begin, end, generator.randint(1, 6)))
-        live = max(sum(b.size_bytes for b in blocks if b.begin <= t < b.end) for t in range(12))
-        live -= generator.choice([0, 0, 1])
-        found = packed(blocks, space(live), nodes=5_000)
-        assert (found is not None) == brute_force_fits(blocks, live)
-        outcomes.add(found is not None)
-        if found is not None:
-            for i, one in enumerate(blocks):
-                assert 0 <= found[i] <= live - one.size_bytes
-                for j, other in enumerate(blocks[:i]):
-                    apart = one.end <= other.begin or other.end <= one.begin
-                    below = found[i] + one.size_bytes <= found[j]
-                    assert apart or below or found[j] + other.size_bytes <= found[i]
-    assert outcomes == {True, False}
 
 
 def test_copies_are_let_go_shortly_before_they_have_to_start() -> None:

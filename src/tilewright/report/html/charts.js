@@ -79,7 +79,7 @@ function drawRoofline() {
     holder.replaceChildren(element('p', { className: 'hint' }, 'No op of this plan multiplies.'));
     return;
   }
-  const width = Math.max(520, Math.min(1100, holder.clientWidth));
+  const width = Math.max(360, Math.min(1100, holder.clientWidth));
   const height = 400;
   const svg = drawn('svg', { width, height, role: 'img', 'aria-label': 'Roofline' });
   const scales = rooflineScales([...points, wholePlanPoint()], width, height);
@@ -89,7 +89,8 @@ function drawRoofline() {
   const corners = [[start, start * rate], [scales.ridge, peak], [scales.high, peak]];
   const path = corners.map(([x, y]) => `${scales.x(x)},${scales.y(y)}`).join(' ');
   svg.append(drawn('polyline', { points: path, fill: 'none', stroke: 'var(--ink)', 'stroke-width': 2 }));
-  svg.append(drawn('text', { x: width - 24, y: scales.y(peak) - 6, 'text-anchor': 'end' }, `${count(peak)} multiplications a cycle, ${digits(rate)} B a cycle`));
+  const allowed = `${count(peak)} multiplications and ${digits(rate)} B a cycle`;
+  svg.append(drawn('text', { x: width - 28, y: height - 52, 'text-anchor': 'end' }, allowed));
   const largest = Math.max(...points.map((p) => p.busy));
   points.sort((a, b) => b.busy - a.busy);
   for (const point of points) svg.append(dot(point, scales, 4 + 8 * Math.sqrt(point.busy / largest)));

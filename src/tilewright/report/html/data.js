@@ -65,6 +65,14 @@ function colour(name) {
   return colourCache.get(name);
 }
 
+// As much of a text as a width has room for; too little of it says nothing.
+function fitting(context, text, width) {
+  const wide = context.measureText(text).width;
+  if (wide <= width) return text;
+  const room = Math.floor((text.length * width) / wide) - 1;
+  return room < 5 ? '' : `${text.slice(0, room)}…`;
+}
+
 function shortened(text, length) {
   return text.length <= length ? text : `…${text.slice(text.length - length + 1)}`;
 }

@@ -117,17 +117,29 @@ function opDetail(op) {
   ];
 }
 
-// A mapping as nested loops: what the text says line by line, indented, with who holds what.
+// Which memory holds which operands from this loop on, where that changes.
+function heldAnew(letters, before, now) {
+  const byMemory = new Map();
+  now.forEach((memory, place) => {
+    if (memory === before[place]) return;
+    byMemory.set(memory, [...(byMemory.get(memory) || []), letters[place]]);
+  });
+  return [...byMemory].map(([memory, held]) => `${held.join(', ')} in ${memory}`);
+}
+
+// A mapping as nested loops, outermost first, with the memory that holds each operand.
 function nest(mapping) {
   const lines = plan.mappings[mapping].trim().split('\n');
   const [sizes, unroll, header, ...loops] = lines;
   const letters = header.trim().split(/\s+/).slice(1);
   const block = element('pre', { className: 'nest' });
   block.append(`${sizes.replace('nest ', 'loops: ')}\n`);
+  let held = [];
   loops.forEach((line, depth) => {
     const [loop, size, ...memories] = line.trim().split(/\s+/);
-    const held = letters.map((letter, place) => `${letter} in ${memories[place]}`).join(', ');
-    block.append(`${' '.repeat(depth)}for `, element('b', {}, loop), ` in ${size}`, '    ', `# ${held}\n`);
+    for (const text of heldAnew(letters, held, memories)) block.append(`${' '.repeat(depth)}# ${text}\n`);
+    block.append(`${' '.repeat(depth)}for `, element('b', {}, loop), ` in ${size}\n`);
+    held = memories;
   });
   block.append(`${' '.repeat(loops.length)}at once: ${unroll.replace('unroll ', '')}\n`);
   return element('div', {}, element('h3', {}, 'Mapping of its largest tile, outermost loop first'), block);

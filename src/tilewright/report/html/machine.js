@@ -1,6 +1,6 @@
 // The machine as a drawing: what lies outside on top, then what moves bytes, then the cores.
 
-const machineSizes = { width: 900, gap: 14, row: 46, coreWidth: 270, most: 3 };
+const machineSizes = { width: 900, gap: 14, row: 46, memory: 60, coreWidth: 270, most: 3 };
 
 function bits(value) {
   return value % 8 || value < 8192 ? `${count(value)} bit` : bytes(value / 8);
@@ -26,7 +26,7 @@ function machineBox(svg, box, title, lines, fill, share) {
 function memoryLines(memory) {
   const ports = memory.ports.map(([name, kind, width]) => `${name} ${width}`).join(', ');
   const size = memory.peak ? `${bytes(memory.peak)} of ${bits(memory.bits)} used` : bits(memory.bits);
-  return [`${size}; holds ${memory.operands.join(' ')}; bit a cycle: ${ports}`];
+  return [`${size}; holds ${memory.operands.join(' ')}`, `bit a cycle: ${ports}`];
 }
 
 function memoryShare(memory) {
@@ -47,8 +47,9 @@ function drawOutside(svg, y) {
     ...drawing.sinks.map((e) => [`sink ${e.name}`, [`${e.kind}, ${e.operands.join(' ')} from ${e.memory}`], drawing.busy[e.name] || 0]),
   ];
   for (const [title, lines, share] of above) {
-    machineBox(svg, { x: 0, y, width: machineSizes.width, height: machineSizes.row }, title, lines, 'activation', share);
-    y += machineSizes.row + 6;
+    const height = lines.length > 1 ? machineSizes.memory : machineSizes.row;
+    machineBox(svg, { x: 0, y, width: machineSizes.width, height }, title, lines, 'activation', share);
+    y += height + 6;
   }
   return y - 6;
 }
@@ -70,7 +71,7 @@ function drawMovers(svg, y) {
 
 function coreHeight() {
   const inside = plan.drawing.memories.filter((m) => m.role !== 'external');
-  return 34 + (inside.length + 2) * (machineSizes.row + 6) + 4;
+  return 34 + inside.length * (machineSizes.memory + 6) + 2 * (machineSizes.row + 6) + 4;
 }
 
 function drawCore(svg, number, x, y, width) {
@@ -80,8 +81,9 @@ function drawCore(svg, number, x, y, width) {
   let at = y + 32;
   const inner = { x: x + 8, width: width - 16, height: machineSizes.row };
   for (const memory of drawing.memories.filter((m) => m.role !== 'external').reverse()) {
-    machineBox(svg, { ...inner, y: at }, memory.name, memoryLines(memory), 'activation', memoryShare(memory));
-    at += machineSizes.row + 6;
+    const box = { ...inner, y: at, height: machineSizes.memory };
+    machineBox(svg, box, memory.name, memoryLines(memory), 'activation', memoryShare(memory));
+    at += machineSizes.memory + 6;
   }
   const dims = drawing.array.map(([name, size]) => `${name} ${size}`).join(' × ');
   machineBox(svg, { ...inner, y: at }, `array of ${count(drawing.units)}`, [dims], 'array', drawing.busy[`core[${number}]`]);
@@ -94,7 +96,7 @@ function drawMachine() {
   const { drawing } = plan;
   byId('machine-text').textContent = `${drawing.description} The bars at the bottom of the boxes show how busy an engine is, and how full a memory.`.trim();
   const shown = Math.min(drawing.cores, machineSizes.most);
-  machineSizes.width = Math.max(340, Math.min(1100, byId('machine').clientWidth - 4));
+  machineSizes.width = Math.max(340, Math.min(1240, byId('machine').clientWidth - 4));
   const svg = drawn('svg', { width: machineSizes.width, role: 'img', 'aria-label': `Machine ${plan.machine}` });
   const marker = drawn('marker', { id: 'tip-mark', viewBox: '0 0 8 8', refX: 7, refY: 4, markerWidth: 6, markerHeight: 6, orient: 'auto-start-reverse' }, drawn('path', { d: 'M0 0L8 4L0 8z', fill: 'var(--soft)' }));
   svg.append(drawn('defs', {}, marker));

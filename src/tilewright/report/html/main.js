@@ -63,10 +63,11 @@ function showTab(name) {
     tab.tabIndex = shown ? 0 : -1;
     if (shown) {
       byId('content').classList.toggle('wide', WITHOUT_DETAIL.includes(other));
+      tab.scrollIntoView({ block: 'nearest', inline: 'nearest' });
       draw();
     }
   }
-  if (location.hash.slice(1) !== name) history.replaceState(null, '', `#${name}`);
+  if (location.hash !== `#tab=${name}`) history.replaceState(null, '', `#tab=${name}`);
 }
 
 function tabKey(event, place) {
@@ -86,7 +87,7 @@ function setUpTabs() {
     tab.addEventListener('keydown', (event) => tabKey(event, place));
     byId('tabs').append(tab);
   });
-  const wanted = () => TABS.find(([name]) => name === location.hash.slice(1));
+  const wanted = () => TABS.find(([name]) => location.hash === `#tab=${name}`);
   addEventListener('hashchange', () => wanted() && showTab(wanted()[0]));
   showTab(wanted() ? wanted()[0] : 'timeline');
 }

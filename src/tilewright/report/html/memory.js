@@ -14,7 +14,9 @@ function buffersOf(space) {
   plan.buffers.space.forEach((of, number) => {
     if (of === space) found.push(number);
   });
-  return found;
+  // By role, so that colours seldom change while drawing; by start, so that pixels fill in order.
+  const { role, start } = plan.buffers;
+  return found.sort((a, b) => role[a] - role[b] || start[a] - start[b] || a - b);
 }
 
 // Bytes in use wherever they change, as [cycle, bytes] pairs, and the first highest of them.
@@ -67,7 +69,12 @@ function drawMemory(context, width, height) {
   const y = (address) => bottom - address * perByte;
   memoryMap.boxes = [];
   drawReserved(context, scale, y, width);
-  for (const n of memoryMap.buffers) drawBuffer(context, n, scale, y, width);
+  const crowd = { column: new Int32Array(height + 1).fill(-1), bottom: new Float64Array(height + 1) };
+  for (let role = 0; role < plan.roles.length; role += 1) {
+    context.fillStyle = colour(plan.roles[role]);
+    drawRole(context, role, scale, y, width, crowd);
+  }
+  nameBuffers(context);
   outlineBuffers(context);
   drawAddresses(context, scale, y, height);
   drawCapacity(context, y(plan.spaces[memoryMap.space].size), scale.left, width);
@@ -80,25 +87,41 @@ function drawReserved(context, scale, y, width) {
   }
 }
 
-function drawBuffer(context, n, scale, y, width) {
-  const { start, end, address, size, role } = plan.buffers;
-  if (end[n] <= viewport.start || start[n] >= viewport.end) return;
-  const left = Math.max(scale.left, scale.x(start[n]));
-  const right = Math.min(width, scale.x(end[n]));
-  const top = y(address[n] + size[n]);
-  const bottom = y(address[n]);
-  const box = { buffer: n, left, top, width: Math.max(1, right - left), height: Math.max(1, bottom - top) };
-  memoryMap.boxes.push(box);
-  const gap = box.width > 4 && box.height > 4 ? 0.8 : 0;
-  context.fillStyle = colour(plan.roles[role[n]]);
-  context.fillRect(left, top, box.width - gap, box.height - gap);
-  if (box.width > 50 && box.height > 14) {
-    context.font = '11px system-ui, sans-serif';
-    context.textAlign = 'left';
-    context.textBaseline = 'middle';
-    context.fillStyle = colour('dark-over');
-    const room = Math.floor((box.width - 8) / 6);
-    context.fillText(shortened(plan.buffers.name[n], room), left + 4, top + Math.min(box.height / 2, 30));
+function drawRole(context, role, scale, y, width, crowd) {
+  const { start, end, address, size, role: roles } = plan.buffers;
+  for (const n of memoryMap.buffers) {
+    if (roles[n] !== role || end[n] <= viewport.start || start[n] >= viewport.end) continue;
+    const left = Math.max(scale.left, scale.x(start[n]));
+    const right = Math.min(width, scale.x(end[n]));
+    const top = y(address[n] + size[n]);
+    const bottom = y(address[n]);
+    if (right - left < 1 && isHidden(crowd, left, top, bottom)) continue;
+    const box = { buffer: n, left, top, width: Math.max(1, right - left), height: Math.max(1, bottom - top) };
+    memoryMap.boxes.push(box);
+    const gap = box.width > 4 && box.height > 4 ? 0.8 : 0;
+    context.fillRect(left, top, box.width - gap, box.height - gap);
+  }
+}
+
+// Whether a box narrower than a pixel lies behind one that was drawn there already.
+function isHidden(crowd, left, top, bottom) {
+  const row = Math.max(0, Math.floor(top));
+  const column = Math.floor(left);
+  if (crowd.column[row] === column && crowd.bottom[row] >= bottom) return true;
+  crowd.column[row] = column;
+  crowd.bottom[row] = bottom;
+  return false;
+}
+
+function nameBuffers(context) {
+  context.font = '11px system-ui, sans-serif';
+  context.textAlign = 'left';
+  context.textBaseline = 'middle';
+  context.fillStyle = colour('dark-over');
+  for (const box of memoryMap.boxes) {
+    if (box.width <= 50 || box.height <= 14) continue;
+    const text = fitting(context, plan.buffers.name[box.buffer], box.width - 8);
+    if (text) context.fillText(text, box.left + 4, box.top + Math.min(box.height / 2, 30));
   }
 }
 
@@ -159,19 +182,18 @@ function drawFill(context, width, height) {
   const scale = timeScale(memoryMap.left(), width);
   const most = shownBytes();
   const y = (amountBytes) => height - 4 - (amountBytes / most) * (height - 10);
-  context.beginPath();
-  context.moveTo(scale.left, y(0));
-  let level = 0;
-  for (const [cycle, total] of memoryMap.curve) {
+  context.fillStyle = colour('bar');
+  let [level, highest, from] = [0, 0, scale.left];
+  for (const [cycle, total] of [...memoryMap.curve, [Infinity, 0]]) {
     const x = Math.max(scale.left, Math.min(width, scale.x(cycle)));
-    context.lineTo(x, y(level));
-    context.lineTo(x, y(total));
+    highest = Math.max(highest, level);
+    // Steps closer than a pixel are drawn as one, as high as the highest.
+    if (x - from >= 1) {
+      context.fillRect(from, y(highest), x - from, y(0) - y(highest));
+      [from, highest] = [x, 0];
+    }
     level = total;
   }
-  context.lineTo(width, y(level));
-  context.lineTo(width, y(0));
-  context.fillStyle = colour('bar');
-  context.fill();
   drawCapacity(context, y(plan.spaces[memoryMap.space].size), scale.left, width);
   const peakX = scale.x(memoryMap.peak[0]);
   context.fillStyle = colour('accent');

@@ -1,6 +1,6 @@
 // All engines over time, on one canvas: a row for each instance of an engine and lane of a port.
 
-const timeline = { rowHeight: 30, top: 26, tracks: slicesByTrack(), hover: null };
+const timeline = { rowHeight: 30, top: 26, heights: [24, 46], wanted: 340, tracks: slicesByTrack(), hover: null };
 
 const PURPOSE_NAMES = {
   array: 'array',
@@ -27,6 +27,12 @@ function drawTimeline(context, width, height) {
   timeline.tracks.forEach((slices, row) => drawTrack(context, slices, row, scale, width));
   drawTrackNames(context, scale, height);
   if (byId('timeline-arrows').checked) drawDependencies(context, scale, width);
+}
+
+function setRowHeight() {
+  const [least, most] = timeline.heights;
+  const wanted = timeline.wanted / Math.max(1, plan.tracks.length);
+  timeline.rowHeight = Math.max(least, Math.min(most, Math.floor(wanted)));
 }
 
 function rowTop(row) {
@@ -69,8 +75,8 @@ function drawSliceName(context, task, left, right, y, height) {
   context.textAlign = 'left';
   context.textBaseline = 'middle';
   context.fillStyle = colour(['array', 'again', 'spill', 'move'].includes(purposeOf(task)) ? 'over' : 'dark-over');
-  const room = Math.floor((right - left - 8) / 6);
-  context.fillText(shortened(plan.tasks.name[task], Math.max(2, room)), left + 4, y + height / 2 + 0.5);
+  const text = fitting(context, plan.tasks.name[task], right - left - 8);
+  if (text) context.fillText(text, left + 4, y + height / 2 + 0.5);
 }
 
 function drawTrackNames(context, scale, height) {
@@ -227,6 +233,7 @@ function legend(holder, names, text) {
 
 function setUpTimeline() {
   const canvas = byId('timeline');
+  setRowHeight();
   const height = () => timeline.top + timeline.rowHeight * plan.tracks.length + 6;
   timeline.view = canvasView(canvas, height, drawTimeline);
   attachPointer(timeline.view, gutter, {

@@ -1,0 +1,219 @@
+"""A plan for other tools: CSV tables, MiniMalloc live ranges, Model Explorer, ONNX for Netron."""
+
+import csv
+import io
+import json
+from collections.abc import Iterable, Sequence
+from math import fsum
+from pathlib import Path
+from typing import Any, Literal, assert_never
+
+from tilewright.errors import InputError, Problem
+from tilewright.report.lives import buffer_lives, purposes
+from tilewright.report.op_rows import OpRow, op_rows, transfer_owners
+from tilewright.report.record import PlanRecord
+
+Format = Literal["csv", "minimalloc", "model-explorer", "onnx"]
+_METADATA_IR_VERSION = 10
+"""The first version of ONNX whose nodes can carry metadata."""
+_SHADES = ["#f7fbff", "#c6dbef", "#6baed6", "#2171b5", "#08306b"]
+
+
+def export(record: PlanRecord, to: Format, folder: Path) -> list[Path]:
+    """Write a plan in another tool's format into a folder, made if need be; the files written.
+
+    Raises:
+        InputError: for `onnx`, the network was not read from an ONNX file that is still there.
+    """
+    match to:
+        case "csv":
+            texts = csv_tables(record)
+        case "minimalloc":
+            texts = live_ranges(record)
+        case "model-explorer":
+            texts = {"model-explorer.json": json.dumps(node_data(record), indent=1) + "\n"}
+        case "onnx":
+            return [_save_onnx(record, folder)]
+        case _:
+            assert_never(to)
+    folder.mkdir(parents=True, exist_ok=True)
+    paths = [folder / name for name in texts]
+    for path, text in zip(paths, texts.values(), strict=True):
+        path.write_text(text, encoding="utf-8")
+    return paths
+
+
+def csv_tables(record: PlanRecord) -> dict[str, str]:
+    """`ops.csv`, `tasks.csv` and `buffers.csv`."""
+    return {
+        "ops.csv": _table(
+            _OP_COLUMNS, ([getattr(r, c) for c in _OP_COLUMNS] for r in _rows(record))
+        ),
+        "tasks.csv": _table(_TASK_COLUMNS, _task_rows(record)),
+        "buffers.csv": _table(_BUFFER_COLUMNS, _buffer_rows(record)),
+    }
+
+
+_OP_COLUMNS = (
+    "name", "kind", "worker", "macs", "tiles", "start_cycle", "end_cycle", "busy_cycles",
+    "stall_cycles", "idle_cycles", "energy_pj", "traffic_bytes", "bound_by",
+)  # fmt: skip
+_TASK_COLUMNS = (
+    "task", "name", "kind", "purpose", "engine", "instance", "op", "start_cycle", "end_cycle",
+    "read_bytes", "energy_pj", "after",
+)  # fmt: skip
+_BUFFER_COLUMNS = (
+    "buffer", "name", "tensor", "space", "address", "size_bytes", "start_cycle", "end_cycle",
+    "view_of",
+)  # fmt: skip
+
+
+def _rows(record: PlanRecord) -> list[OpRow]:
+    return op_rows(record, None)
+
+
+def _task_rows(record: PlanRecord) -> Iterable[Sequence[Any]]:
+    timetable = record.timetable
+    owners, why = transfer_owners(record), purposes(timetable)
+    for number, (task, slot) in enumerate(
+        zip(timetable.program.tasks, timetable.slots, strict=True)
+    ):
+        yield (
+            number,
+            task.name,
+            task.kind,
+            why[number],
+            task.engine,
+            slot.instance,
+            owners[number],
+            slot.start_cycle,
+            slot.end_cycle,
+            max((c.read_bytes for c in task.charges), default=0) if task.kind != "compute" else "",
+            fsum(charge.energy_pj for charge in task.charges),
+            " ".join(map(str, task.after)),
+        )
+
+
+def _buffer_rows(record: PlanRecord) -> Iterable[Sequence[Any]]:
+    timetable = record.timetable
+    lives = buffer_lives(timetable)
+    for number, buffer in enumerate(timetable.program.buffers):
+        start, end = lives.get(number, ("", ""))
+        yield (
+            number,
+            buffer.name,
+            buffer.tensor,
+            buffer.space,
+            timetable.addresses[number],
+            buffer.size_bytes,
+            start,
+            end,
+            "" if buffer.view is None else buffer.view.buffer,
+        )
+
+
+def live_ranges(record: PlanRecord) -> dict[str, str]:
+    """By scratchpad a file `NAME.csv` with the columns that MiniMalloc and `place` read."""
+    program = record.timetable.program
+    lives = buffer_lives(record.timetable)
+    texts = {}
+    for space in program.spaces:
+        if space.kind != "scratchpad":
+            continue
+        rows = [
+            (number, start, end, program.buffers[number].size_bytes)
+            for number, (start, end) in sorted(lives.items())
+            if program.buffers[number].space == space.name and end > start
+        ]
+        texts[f"{space.name}.csv"] = _table(("id", "lower", "upper", "size"), rows)
+    return texts
+
+
+def node_data(record: PlanRecord) -> dict[str, Any]:
+    """Node data for Model Explorer, one set for each figure: cycles, energy, waiting."""
+    rows = _rows(record)
+    figures: dict[str, dict[str, float]] = {
+        "cycles": {row.name: row.busy_cycles for row in rows},
+        "energy (pJ)": {row.name: row.energy_pj for row in rows},
+        "waiting (cycles)": {row.name: row.idle_cycles for row in rows},
+        "outside traffic (bytes)": {row.name: row.traffic_bytes for row in rows},
+    }
+    shades = [
+        {"stop": place / (len(_SHADES) - 1), "bgColor": shade}
+        for place, shade in enumerate(_SHADES)
+    ]
+    return {
+        f"{record.title}: {figure}": {
+            "results": {name: {"value": value} for name, value in values.items()},
+            "gradient": shades,
+        }
+        for figure, values in figures.items()
+    }
+
+
+def _save_onnx(record: PlanRecord, folder: Path) -> Path:
+    import onnx
+
+    source = Path(str(record.figures["source"]["network"]))
+    if source.suffix != ".onnx" or not source.is_file():
+        message = f"the network was read from {str(source)!r}, which is no ONNX file here"
+        hint = "plan an ONNX file, and export in the folder in which it was planned"
+        raise InputError(Problem(message=message, hint=hint))
+    model = onnx.load(str(source))
+    annotate(model, _rows(record), record.title)
+    folder.mkdir(parents=True, exist_ok=True)
+    path = folder / f"{source.stem}-planned.onnx"
+    onnx.save(model, str(path))
+    return path
+
+
+def annotate(model: Any, rows: Sequence[OpRow], title: str) -> int:
+    """Write what ops cost into the metadata of an ONNX model's nodes; how many were found.
+
+    An op is named after its node, or after the node's first output where the node has no name;
+    where a node became several ops, each has a part of its own behind a dot.
+    """
+    model.ir_version = max(model.ir_version, _METADATA_IR_VERSION)
+    exact: dict[str, list[OpRow]] = {}
+    parts: dict[str, list[OpRow]] = {}
+    for row in rows:
+        exact[row.name] = [row]
+        parts.setdefault(row.name.rpartition(".")[0], []).append(row)
+    for row in rows:
+        for name in row.fused:
+            exact.setdefault(name, [row])
+    found = 0
+    for node in model.graph.node:
+        names = [node.name or node.output[0], *node.output]
+        here = next((exact[name] for name in names if name in exact), parts.get(names[0], []))
+        found += bool(here)
+        for key, value in _metadata(here, names) if here else ():
+            entry = node.metadata_props.add()
+            entry.key, entry.value = key, value
+    entry = model.metadata_props.add()
+    entry.key, entry.value = "tilewright.plan", title
+    return found
+
+
+def _metadata(rows: Sequence[OpRow], names: Sequence[str]) -> list[tuple[str, str]]:
+    first = rows[0]
+    if first.name not in names and any(name in first.fused for name in names):
+        return [("tilewright.applied_to", first.name)]
+    return [
+        ("tilewright.cycles", str(sum(row.busy_cycles for row in rows))),
+        ("tilewright.start_cycle", str(min(row.start_cycle for row in rows))),
+        ("tilewright.end_cycle", str(max(row.end_cycle for row in rows))),
+        ("tilewright.waiting_cycles", str(sum(row.idle_cycles for row in rows))),
+        ("tilewright.energy_pj", f"{fsum(row.energy_pj for row in rows):.6g}"),
+        ("tilewright.traffic_bytes", str(sum(row.traffic_bytes for row in rows))),
+        ("tilewright.tiles", str(sum(row.tiles for row in rows))),
+        ("tilewright.bound_by", ", ".join(dict.fromkeys(row.bound_by for row in rows))),
+    ]
+
+
+def _table(columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(columns)
+    writer.writerows(rows)
+    return text.getvalue()

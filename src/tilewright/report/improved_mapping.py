@@ -1,0 +1,52 @@
+"""A mapping on a better machine: the same loops with a port twice as wide or a faster array."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+from tilewright.machine.model import Memory, Port
+from tilewright.mapping.evaluate import Setup, cost_of, evaluate_loops
+from tilewright.mapping.hierarchy import Hierarchy
+from tilewright.mapping.search import Mapped
+
+
+def wider_port_cycles(mapped: Mapped) -> Iterator[tuple[str, float]]:
+    """Ports (`memory.port`) that hold the mapping up, with its cycles if one was twice as wide."""
+    for memory, _ in mapped.setup.hierarchy.levels:
+        for port in memory.ports:
+            cycles = _cycles(mapped, _with_port(mapped.setup.hierarchy, memory, port))
+            if cycles < mapped.cost.cycles:
+                yield f"{memory.name}.{port.name}", cycles
+
+
+def faster_array_cycles(mapped: Mapped) -> float:
+    """Cycles with an array twice as fast: half of those with ports half as wide."""
+    slow = replace(
+        mapped.setup.hierarchy,
+        levels=tuple(
+            (replace(memory, ports=tuple(map(_half, memory.ports))), held)
+            for memory, held in mapped.setup.hierarchy.levels
+        ),
+    )
+    return _cycles(mapped, slow) / 2
+
+
+def _half(port: Port) -> Port:
+    width = max(1, port.bits_per_cycle // 2)
+    return replace(port, bits_per_cycle=width, granularity_bits=min(port.granularity_bits, width))
+
+
+def _with_port(hierarchy: Hierarchy, memory: Memory, port: Port) -> Hierarchy:
+    wide = replace(port, bits_per_cycle=2 * port.bits_per_cycle)
+    ports = tuple(wide if other is port else other for other in memory.ports)
+    better = replace(memory, ports=ports)
+    return replace(
+        hierarchy,
+        levels=tuple(
+            (better if level is memory else level, held) for level, held in hierarchy.levels
+        ),
+    )
+
+
+def _cycles(mapped: Mapped, hierarchy: Hierarchy) -> float:
+    setup = Setup(mapped.setup.nest, hierarchy, mapped.setup.spatial)
+    return cost_of(evaluate_loops(setup, mapped.loops)).cycles
