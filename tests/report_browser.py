@@ -6,6 +6,7 @@ import os
 import select
 import shutil
 import subprocess
+import sys
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
@@ -21,6 +22,14 @@ FLAGS = (
     "--disable-dev-shm-usage", "--hide-scrollbars", "--remote-debugging-pipe",
 )  # fmt: skip
 PATIENCE_SECONDS = 120
+_MOVE = """
+import fcntl, os, sys
+reads, writes = (fcntl.fcntl(int(text), fcntl.F_DUPFD, 10) for text in sys.argv[1:3])
+os.dup2(reads, 3)
+os.dup2(writes, 4)
+os.execv(sys.argv[3], sys.argv[3:])
+"""
+"""The protocol uses descriptors 3 and 4, and what a child is handed keeps its number."""
 
 
 class Page:
@@ -150,9 +159,8 @@ def new_page(folder: Path) -> Iterator[Page]:
     assert PROGRAM is not None
     to_read, to_write = os.pipe()
     from_read, from_write = os.pipe()
-    # The protocol uses descriptors 3 and 4; what is handed on keeps its number: a shell moves it.
-    moved = f'exec "$@" 3<&{to_read} 4>&{from_write}'
-    command = ["sh", "-c", moved, "sh", PROGRAM, *FLAGS, f"--user-data-dir={folder}"]
+    moving = [sys.executable, "-c", _MOVE, str(to_read), str(from_write)]
+    command = [*moving, PROGRAM, *FLAGS, f"--user-data-dir={folder}"]
     process = subprocess.Popen(
         command,
         pass_fds=(to_read, from_write),

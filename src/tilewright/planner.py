@@ -44,7 +44,7 @@ class PlanOptions:
     order_steps: int = 100_000
     """Steps of the search for a compute order with the least peak memory."""
     schedule: ScheduleOptions = field(
-        default_factory=lambda: ScheduleOptions(portfolio_tasks=24_000, gap_permille=10)
+        default_factory=lambda: ScheduleOptions(portfolio_tasks=16_000, gap_permille=10)
     )
     checked: bool = True
     """Whether the plan is checked before it is returned."""

@@ -87,8 +87,11 @@ def test_the_trace_has_a_slice_for_every_task_and_none_overlap_on_a_track(tmp_pa
     slices = [event for event in trace["traceEvents"] if event["ph"] == "X"]
     tracks = {(e["pid"], e["tid"]) for e in slices}
     lengths = [task["end_cycle"] - task["start_cycle"] for task in made["task_list"]]
-    assert len(slices) == len(lengths)
-    assert sum(event["dur"] for event in slices) == sum(lengths)
+    groups = [e for e in trace["traceEvents"] if e["ph"] == "M" and e["name"] == "process_name"]
+    (engines,) = [e["pid"] for e in groups if e["args"]["name"] == "engines"]
+    at_work = [event["dur"] for event in slices if event["pid"] == engines]
+    assert len(at_work) == len(lengths)
+    assert sum(at_work) == sum(lengths)
     for track in sorted(tracks):
         own = sorted((e["ts"], e["dur"]) for e in slices if (e["pid"], e["tid"]) == track)
         assert all(start + length <= later for (start, length), (later, _) in pairwise(own))
@@ -96,7 +99,7 @@ def test_the_trace_has_a_slice_for_every_task_and_none_overlap_on_a_track(tmp_pa
     assert {(e["pid"], e["tid"]) for e in named} >= tracks
     counters = [e for e in trace["traceEvents"] if e["ph"] == "C"]
     size = {space["name"]: space["size_bytes"] for space in made["spaces"]}
-    assert {e["name"] for e in counters} == {f"cmx[{core}]" for core in range(6)}
+    assert "cmx[0]" in {e["name"] for e in counters} <= size.keys()
     assert all(0 <= e["args"]["bytes"] <= size[e["name"]] for e in counters)
 
 

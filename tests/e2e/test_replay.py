@@ -1,5 +1,6 @@
 """Plans of real networks, run on the emulated machine, against ONNX Runtime and TFLite."""
 
+from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -10,9 +11,9 @@ import onnx
 import pytest
 from onnx import numpy_helper
 from tests.e2e.test_onnx_shapes import session
-from tests.e2e.test_tflite_shapes import each_model
 from tests.onnx_models import Given, integers, node, saved
 from tests.onnx_models import model as onnx_model
+from tests.reference_data import ABSENT, REFERENCE_DATA
 from tests.zoo_export import feeds, run, to_onnx
 
 from tilewright.errors import InfeasibleError
@@ -46,7 +47,8 @@ LARGE: dict[str, dict[str, int]] = {
     "tiny_yolov2": {"size": 64},
     "bert_base": {"sequence": 8},
 }
-QUICK = ("lenet5", "ds_cnn", "gpt2_block", "mobilenetv2")
+QUICK = ("lenet5", "ds_cnn")
+LARGE_MODELS = ("deeplab", "mobilenet_v2", "movenet")
 MACHINES = ("edge_tpu_like", "npu_40xx", "ethos_u55_128", "tpu_like")
 
 
@@ -58,6 +60,16 @@ def reference(name: str) -> tuple[Network, Values, dict[str, Array]]:
     constants = {tensor.name: numpy_helper.to_array(tensor) for tensor in stored}
     values = Values(arrays={**constants, **feeds(network, 1)})
     return network, values, run(network, seed=1)
+
+
+def quantised_files() -> Iterator[Any]:
+    """Real TFLite networks, the large ones marked as slow."""
+    found = sorted((REFERENCE_DATA / "models").glob("*.tflite"))
+    for path in found:
+        slow = any(part in path.stem for part in LARGE_MODELS)
+        yield pytest.param(path, id=path.stem, marks=[pytest.mark.slow] if slow else [])
+    if not found:
+        yield pytest.param(None, id="none", marks=pytest.mark.skip(reason=ABSENT))
 
 
 def planned(network: Network, machine_name: str, share: int) -> Plan:
@@ -103,8 +115,8 @@ def test_a_plan_computes_what_onnx_runtime_computes(name: str, machine: str, sha
     assert timing(made.timetable) <= made.cycles
 
 
-@each_model
 @pytest.mark.parametrize("machine", ["ethos_u55_128", "edge_tpu_like"])
+@pytest.mark.parametrize("path", list(quantised_files()))
 def test_a_plan_of_a_quantised_network_computes_every_number_exactly(
     path: Path, machine: str
 ) -> None:

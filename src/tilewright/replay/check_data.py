@@ -70,6 +70,10 @@ class Walk:
     later_makers: dict[int, list[tuple[int, str, Box]]]
     pieces: dict[int, list[Piece]] = field(default_factory=lambda: defaultdict(list))
     uses: dict[int, list[Use]] = field(default_factory=lambda: defaultdict(list))
+    versions: dict[int, int] = field(default_factory=lambda: defaultdict(int))
+    """By buffer that is no view: how often it was written."""
+    right: dict[tuple[int, Box], int] = field(default_factory=dict)
+    """Boxes that held what they should, and of which version of their buffer that is true."""
 
 
 def data_problems(timetable: Timetable, same_data: SameData) -> Iterator[Problem]:
@@ -198,6 +202,7 @@ def _put(walk: Walk, root: int, pieces: Sequence[Piece], places: Sequence[Box]) 
             for part in (_without(piece, box) if overlaps(piece.box, box) else (piece,))
         ]
     walk.pieces[root] = [*kept, *pieces]
+    walk.versions[root] += 1
 
 
 def _without(piece: Piece, hole: Box) -> list[Piece]:
@@ -254,10 +259,27 @@ def _pieces_under(walk: Walk, access: Access) -> list[Piece]:
 
 
 def _wrong_data(walk: Walk, access: Access, number: int | None) -> Iterator[Problem]:
-    """What a task (None: the user of the results) reads and does not find there."""
+    """What a task (None: the user of the results) reads and does not find there.
+
+    A box that was right is right again as long as nobody wrote to its buffer.
+    """
     program = walk.timetable.program
     buffer = program.buffers[access.buffer]
+    version = walk.versions[program.root(access.buffer)]
+    if walk.right.get((access.buffer, access.box)) == version:
+        return
     there = _pieces_under(walk, access)
+    found = [*_wrong_pieces(walk, access, number, there)]
+    yield from found
+    if not found and not any(piece.maker in walk.later_makers for piece in there):
+        walk.right[access.buffer, access.box] = version
+
+
+def _wrong_pieces(
+    walk: Walk, access: Access, number: int | None, there: Sequence[Piece]
+) -> Iterator[Problem]:
+    program = walk.timetable.program
+    buffer = program.buffers[access.buffer]
     if sum(volume(piece.box) for piece in there) != volume(access.box):
         covers = [piece.box for piece in there]
         missing = [

@@ -27,7 +27,10 @@ def faster_array_cycles(mapped: Mapped) -> float:
             for memory, held in mapped.setup.hierarchy.levels
         ),
     )
-    return _cycles(mapped, slow) / 2
+    # Widths are whole bits, so half of a narrow one is too much; but no more than half of the
+    # array's own cycles can be saved.
+    least = mapped.cost.cycles - mapped.cost.compute_cycles / 2
+    return max(least, _cycles(mapped, slow) / 2)
 
 
 def _half(port: Port) -> Port:

@@ -86,10 +86,11 @@ def control_edges(timetable: Timetable) -> tuple[tuple[int, int], ...]:
     ]
     for first, second in edges:
         waits[second][first] = None
-    for first, second in _queue_order(timetable, order):
+    queued = set(_queue_order(timetable, order))
+    for first, second in queued:
         waits[second][first] = None
     needed = reduced([tuple(before) for before in waits])
-    return tuple(sorted({edge for edge in edges if edge[0] in needed[edge[1]]}))
+    return tuple(sorted({e for e in edges if e not in queued and e[0] in needed[e[1]]}))
 
 
 def _queue_order(timetable: Timetable, order: Sequence[int]) -> Iterator[tuple[int, int]]:

@@ -8,6 +8,7 @@ that moment; counters carry numbers.
 
 import json
 from bisect import bisect_right
+from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -49,8 +50,7 @@ def faults(events: list[Event]) -> list[str]:
     tracks = slices_by_track(events)
     found += [f"no name for track {track}" for track in tracks if track not in named]
     for track, times in tracks.items():
-        pairs = zip(times, times[1:], strict=False)
-        found += [f"overlap on {track}: {a}, {b}" for a, b in pairs if a[1] > b[0]]
+        found += [f"overlap on {track}: {a}, {b}" for a, b in pairwise(times) if a[1] > b[0]]
     return found + flow_faults(events, tracks)
 
 

@@ -1,0 +1,81 @@
+from dataclasses import replace
+from functools import cache
+
+import pytest
+
+from tilewright.errors import InputError, LimitError
+from tilewright.machine.load import load_machine
+from tilewright.network.load import load_network
+from tilewright.planner import PlanOptions, plan
+from tilewright.report.compare import Comparison, compare, comparison_view, require
+from tilewright.report.plan import plan_figures
+from tilewright.report.record import PlanRecord, record_of
+from tilewright.report.tables import plain_text
+
+
+@cache
+def record(limit_bytes: int = 0) -> PlanRecord:
+    limits = (("cmx", limit_bytes),) if limit_bytes else ()
+    options = PlanOptions(memory_limits=limits)
+    made = plan(load_network("lenet5"), load_machine("npu_37xx"), options)
+    return record_of(made, plan_figures(made))
+
+
+def with_cycles(before: int, after: int) -> Comparison:
+    def figures(cycles: int) -> PlanRecord:
+        made = record()
+        totals = {**made.figures["totals"], "cycles": cycles}
+        return replace(made, figures={**made.figures, "totals": totals})
+
+    return compare(figures(before), figures(after))
+
+
+def test_a_plan_does_not_differ_from_itself() -> None:
+    found = compare(record(), record())
+    assert all(change.share == 0 for change in found.totals)
+    assert all(op.cycles == 0 for op in found.ops)
+    text = plain_text(comparison_view(found))
+    assert text is not None
+    assert "0 changed" in text
+
+
+def test_less_memory_shows_up_op_by_op() -> None:
+    found = compare(record(), record(24 * 1024))
+    tasks = next(change for change in found.totals if change.name == "tasks")
+    assert tasks.after > tasks.before
+    tiles = {op.name: (op.before, op.after) for op in found.ops}
+    grown = [name for name, (old, new) in tiles.items() if old and new and new.tiles > old.tiles]
+    assert grown
+    text = plain_text(comparison_view(found))
+    assert text is not None
+    assert all(name in text for name in grown)
+
+
+@pytest.mark.parametrize(
+    ("limit", "after", "broken"),
+    [
+        ("cycles>+1%", 1010, False),
+        ("cycles>+1%", 1011, True),
+        ("cycles>-5%", 960, True),
+        ("cycles>-5%", 950, False),
+        ("cycles>+10", 1010, False),
+        ("cycles>+10", 1011, True),
+        ("cycles > 1005", 1005, False),
+        ("cycles > 1005", 1006, True),
+    ],
+)
+def test_a_limit_is_broken_only_beyond_it(limit: str, after: int, broken: bool) -> None:
+    found = with_cycles(1000, after)
+    if not broken:
+        require(found, (limit,))
+        return
+    with pytest.raises(LimitError) as caught:
+        require(found, (limit,))
+    assert caught.value.exit_code == 4
+    assert f"from 1,000 to {after:,}" in str(caught.value)
+
+
+@pytest.mark.parametrize("limit", ["cycles", "cyles>1%", "cycles>many", ">1%"])
+def test_a_limit_that_cannot_be_read_is_refused(limit: str) -> None:
+    with pytest.raises(InputError, match="expected a figure"):
+        require(with_cycles(1, 1), (limit,))
