@@ -12,6 +12,7 @@ from tilewright.errors import InfeasibleError, InputError, Problem
 from tilewright.machine.model import Machine, Memory
 from tilewright.mapping.search import Objective, SearchOptions
 from tilewright.network.graph import Network, Op
+from tilewright.placement.pack import PackOptions
 from tilewright.program.bounds import NetworkBounds
 from tilewright.program.lower import lower
 from tilewright.program.model import Program, Timetable
@@ -23,6 +24,7 @@ from tilewright.replay.check import check
 from tilewright.schedule.bounds import Bounds, bounds
 from tilewright.schedule.control_edges import control_edges
 from tilewright.schedule.options import ScheduleOptions
+from tilewright.schedule.packed import Fill, packed
 from tilewright.schedule.schedule import schedule
 
 PlanObjective = Goal | Literal["memory"]
@@ -46,6 +48,10 @@ class PlanOptions:
     schedule: ScheduleOptions = field(
         default_factory=lambda: ScheduleOptions(portfolio_tasks=16_000, gap_permille=10)
     )
+    packing: PackOptions = field(
+        default_factory=lambda: PackOptions(node_budget=20_000, climb_evaluations=10)
+    )
+    """How hard addresses are packed again when all lives are known."""
     checked: bool = True
     """Whether the plan is checked before it is returned."""
 
@@ -62,6 +68,8 @@ class Plan:
     options: PlanOptions
     stages: tuple[Stage, ...]
     timetable: Timetable
+    fills: Mapping[str, Fill]
+    """How full each placed space gets, and how full it has to get."""
     bounds: Bounds
     roofline: NetworkBounds
     assumptions: tuple[str, ...]
@@ -99,15 +107,19 @@ class Plan:
     @cached_property
     def peak_bytes(self) -> Mapping[str, int]:
         """The highest address in use by memory, over all cores."""
-        peak: dict[str, int] = {}
-        spaces = self.program.space
-        pairs = zip(self.program.buffers, self.timetable.addresses, strict=True)
-        for buffer, address in pairs:
-            space = spaces[buffer.space]
-            if buffer.view is None and space.kind in ("scratchpad", "external"):
-                end = address + buffer.size_bytes
-                peak[space.memory] = max(peak.get(space.memory, 0), end)
-        return peak
+        return self._by_memory({name: fill.peak_bytes for name, fill in self.fills.items()})
+
+    @cached_property
+    def least_bytes(self) -> Mapping[str, int]:
+        """By memory the bytes that no placement of the same lives goes below, over all cores."""
+        return self._by_memory({name: fill.bound_bytes for name, fill in self.fills.items()})
+
+    def _by_memory(self, by_space: Mapping[str, int]) -> dict[str, int]:
+        most: dict[str, int] = {}
+        for name, size in by_space.items():
+            memory = self.program.space[name].memory
+            most[memory] = max(most.get(memory, 0), size)
+        return most
 
     @cached_property
     def busy_cycles(self) -> Mapping[str, int]:
@@ -168,7 +180,7 @@ def _planned(network: Network, limited: Machine, options: PlanOptions) -> Plan:
     order = compute_order(network, options.order_steps)
     goal: Goal = "latency" if options.objective == "memory" else options.objective
     lowered = lower(network, limited, order, goal, _search(options))
-    timetable = schedule(lowered.program, options.schedule)
+    timetable, fills = packed(schedule(lowered.program, options.schedule), options.packing)
     timetable = replace(timetable, edges=control_edges(timetable))
     if options.checked:
         check(timetable, network)
@@ -178,6 +190,7 @@ def _planned(network: Network, limited: Machine, options: PlanOptions) -> Plan:
         options=options,
         stages=lowered.stages,
         timetable=timetable,
+        fills=fills,
         bounds=bounds(lowered.program),
         roofline=lowered.bounds,
         assumptions=lowered.assumptions,

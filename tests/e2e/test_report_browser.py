@@ -16,7 +16,7 @@ from tilewright.report.lives import buffer_lives
 
 pytestmark = pytest.mark.skipif(PROGRAM is None, reason=ABSENT)
 REPORT = "window.tilewrightReport"
-GUTTER = 118
+GUTTER = 148
 """Pixels left of the plot on a wide screen, and below the top and in each row of the timeline."""
 
 

@@ -12,7 +12,7 @@ from typing import Any
 from tilewright.errors import InputError, Problem
 from tilewright.program.model import Slot, Task, Timetable
 from tilewright.replay.timing import timed_slots
-from tilewright.report.lives import purposes
+from tilewright.report.lives import is_core, purposes
 from tilewright.report.op_rows import OpRow, op_rows, transfer_owners
 from tilewright.report.record import PlanRecord, TileFigures
 from tilewright.report.tables import View, heading, table
@@ -185,7 +185,7 @@ def _faster_units(record: PlanRecord) -> Iterator[Remedy]:
     tasks = record.timetable.program.tasks
     for what, is_vector in (("arrays", False), ("vector units", True)):
         concerned = [
-            t.kind == "compute" and t.engine.endswith(".vector") == is_vector for t in tasks
+            is_core(task.engine) and task.engine.endswith(".vector") == is_vector for task in tasks
         ]
         if any(concerned):
             cycles = [

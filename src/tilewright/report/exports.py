@@ -170,7 +170,7 @@ def _save_onnx(record: PlanRecord, folder: Path) -> Path:
 def annotate(model: Any, rows: Sequence[OpRow], title: str) -> int:
     """Write what ops cost into the metadata of an ONNX model's nodes; how many were found.
 
-    An op is named after its node, or after the node's first output where the node has no name;
+    An op is named after its node, or after the node's type and place where the node has no name;
     where a node became several ops, each has a part of its own behind a dot.
     """
     model.ir_version = max(model.ir_version, _METADATA_IR_VERSION)
@@ -183,8 +183,8 @@ def annotate(model: Any, rows: Sequence[OpRow], title: str) -> int:
         for name in row.fused:
             exact.setdefault(name, [row])
     found = 0
-    for node in model.graph.node:
-        names = [node.name or node.output[0], *node.output]
+    for position, node in enumerate(model.graph.node):
+        names = [node.name or f"{node.op_type}_{position}", *node.output]
         here = next((exact[name] for name in names if name in exact), parts.get(names[0], []))
         found += bool(here)
         for key, value in _metadata(here, names) if here else ():

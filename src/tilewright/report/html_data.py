@@ -8,10 +8,10 @@ from typing import Any
 from tilewright import __version__
 from tilewright.mapping.text import mapping_text
 from tilewright.planner import Plan
-from tilewright.report.lives import buffer_lives, port_holds, purposes
+from tilewright.report.lives import buffer_lives, bytes_in_use, port_holds, purposes
 from tilewright.report.machine import peak_macs
 from tilewright.report.op_rows import OpRow, cascades, op_rows, transfer_owners
-from tilewright.report.plan import bound_by, bound_cycles, least_bytes
+from tilewright.report.plan import bound_by, bound_cycles
 from tilewright.report.record import PlanRecord, record_of
 
 PURPOSES = ("array", "vector", "ahead", "waited", "again", "spill", "store", "move")
@@ -64,9 +64,14 @@ def _cards(plan: Plan) -> list[dict[str, Any]]:
     """The headline figures, each with what no plan can beat and what that is."""
     traffic = outside_traffic(plan)
     energy = fsum(plan.energy_pj.values())
-    least = least_bytes(plan)
+    least = plan.least_bytes
     sizes = {space.memory: space.size_bytes for space in plan.program.spaces}
     kinds = {space.memory: space.kind for space in plan.program.spaces}
+    at_once: dict[str, int] = {}
+    for space, curve in bytes_in_use(plan.timetable).items():
+        memory = plan.program.space[space].memory
+        most = max((total for _, total in curve), default=0)
+        at_once[memory] = max(at_once.get(memory, 0), most)
     cards = [
         {
             "name": "Latency",
@@ -99,6 +104,7 @@ def _cards(plan: Plan) -> list[dict[str, Any]]:
                     "value": peak,
                     "bound": least.get(memory, 0),
                     "capacity": sizes[memory],
+                    "at_once": at_once[memory],
                     "meaning": "what the largest single task needs",
                 }
             )

@@ -11,7 +11,7 @@ from tilewright.program.model import Timetable
 Purpose = Literal["array", "vector", "ahead", "waited", "again", "spill", "store", "move"]
 """What a task is for: work of the array or the vector unit; a load while its reader's engine still
 works, one that this engine waits for, one of data that was on the chip before; a store of what is
-read back, any other store; a move between scratchpads."""
+read back, any other store; a move on the chip, also of elements to other places."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,7 +107,7 @@ def purposes(timetable: Timetable) -> list[Purpose]:
     for number in order:
         task = tasks[number]
         if task.kind == "compute":
-            found[number] = "vector" if task.engine.endswith(".vector") else "array"
+            found[number] = _worker(task.engine)
         elif task.kind == "store":
             spilled = any(program.root(access.buffer) in loaded_roots for access in task.writes)
             found[number] = "spill" if spilled else "store"
@@ -123,13 +123,24 @@ def purposes(timetable: Timetable) -> list[Purpose]:
     return found
 
 
+def is_core(engine: str) -> bool:
+    """Whether an engine is an array or a vector unit, not one that moves bytes."""
+    return engine.startswith("core[")
+
+
+def _worker(engine: str) -> Purpose:
+    if not is_core(engine):
+        return "move"
+    return "vector" if engine.endswith(".vector") else "array"
+
+
 def _waited_for(timetable: Timetable) -> list[bool]:
     """By task: whether somebody who waits for it could have run before it ended."""
     tasks, slots = timetable.program.tasks, timetable.slots
     free_from = engine_free(timetable)
     waited = [False] * len(tasks)
     for number, task in enumerate(tasks):
-        if task.kind == "compute":
+        if is_core(task.engine):
             for other in task.after:
                 waited[other] = waited[other] or slots[other].end_cycle > free_from[number]
     return waited

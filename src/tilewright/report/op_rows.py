@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from math import fsum
 
 from tilewright.program.model import Task
+from tilewright.report.lives import is_core
 from tilewright.report.record import OpFigures, PlanRecord, TileFigures
 from tilewright.report.waits import idle_cycles
 
@@ -149,7 +150,8 @@ def _add_tile(record: PlanRecord, number: int, task: Task, total: _Sums) -> None
 def _parts(task: Task, tile: TileFigures | None, cycles: int) -> Mapping[str, float]:
     """The cycles of a tile by what takes them."""
     if tile is None:
-        return {"vector unit" if task.engine.endswith(".vector") else "array": cycles}
+        unit = "vector unit" if task.engine.endswith(".vector") else "array"
+        return {unit if is_core(task.engine) else task.engine: cycles}
     parts = {
         "array": tile.compute_cycles,
         "loading": tile.onload_cycles,

@@ -31,7 +31,7 @@ def plan_figures(plan: Plan) -> dict[str, Any]:
             "engine_cycles": dict(plan.bounds.engine_cycles),
             "roofline_cycles": plan.roofline.cycles,
             "traffic_bytes": plan.roofline.traffic_bytes,
-            "peak_bytes": least_bytes(plan),
+            "peak_bytes": dict(plan.least_bytes),
         },
         "bound_by": bound_by(plan),
         "tasks": len(program.tasks),
@@ -45,15 +45,6 @@ def plan_figures(plan: Plan) -> dict[str, Any]:
 def bound_cycles(plan: Plan) -> int:
     """The largest bound that holds for schedules of these tiles in this compute order."""
     return max(plan.bounds.cycles, plan.bounds.order_cycles, plan.roofline.cycles)
-
-
-def least_bytes(plan: Plan) -> dict[str, int]:
-    """By memory the bytes that a single task needs at least, the most over all cores."""
-    least: dict[str, int] = {}
-    for name, size in plan.bounds.peak_bytes.items():
-        memory = plan.program.space[name].memory
-        least[memory] = max(least.get(memory, 0), size)
-    return least
 
 
 def bound_by(plan: Plan) -> str:
@@ -101,17 +92,18 @@ def plan_view(plan: Plan) -> View:
 
 
 def _memories(plan: Plan) -> Any:
-    grid = table("memory", ">peak", ">of", ">least", ">read", ">written", ">energy")
-    least = least_bytes(plan)
+    grid = table("memory", ">peak", ">of", ">bound", ">gap", ">read", ">written", ">energy")
     sizes = {space.memory: space.size_bytes for space in plan.program.spaces}
     for memory in dict.fromkeys([*plan.traffic_bytes, *plan.energy_pj]):
         read, written = plan.traffic_bytes.get(memory, (0, 0))
         placed = memory in plan.peak_bytes
+        gap = plan.peak_bytes.get(memory, 0) - plan.least_bytes.get(memory, 0)
         grid.add_row(
             memory,
             format_bytes(plan.peak_bytes[memory]) if placed else "",
             format_bytes(sizes[memory]) if placed else "",
-            format_bytes(least[memory]) if memory in least else "",
+            format_bytes(plan.least_bytes[memory]) if placed else "",
+            f"{gap:,} B" if placed else "",
             format_bytes(read) if read or written else "",
             format_bytes(written) if read or written else "",
             format_energy(plan.energy_pj.get(memory, 0.0)),

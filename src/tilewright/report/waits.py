@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from tilewright.program.model import Slot, Timetable
-from tilewright.report.lives import engine_free, port_holds
+from tilewright.report.lives import engine_free, is_core, port_holds
 
 Reason = Literal["engine", "data", "room", "port", "choice"]
 """The engine was busy; data was not there; the address was in use; a port had no lane free; or
@@ -65,7 +65,7 @@ def idle_cycles(timetable: Timetable) -> Iterator[Idle]:
     free = engine_free(timetable)
     for number, task in enumerate(tasks):
         start = slots[number].start_cycle
-        if task.kind != "compute" or start <= free[number]:
+        if not is_core(task.engine) or start <= free[number]:
             continue
         for cause, cycles in _blame(timetable, found, number, free[number]):
             if cycles:

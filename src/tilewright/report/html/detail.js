@@ -16,7 +16,7 @@ function link(text, onclick) {
 function linkList(title, entries) {
   if (!entries.length) return '';
   const items = entries.slice(0, 40).map(([text, note, onclick]) =>
-    element('li', {}, link(text, onclick), element('span', {}, note)));
+    element('li', {}, onclick ? link(text, onclick) : element('span', {}, text), element('span', {}, note)));
   if (entries.length > 40) items.push(element('li', {}, `and ${count(entries.length - 40)} more`));
   return element('div', {}, element('h3', {}, title), element('ul', {}, ...items));
 }
@@ -60,7 +60,7 @@ function taskDetail(task) {
     taskLinks('Waited for by', followers[task]),
     bufferLinks('Reads', tasks.reads[task]),
     bufferLinks('Writes', tasks.writes[task]),
-    tasks.mapping[task] < 0 ? '' : nest(tasks.mapping[task]),
+    tasks.mapping[task] < 0 ? '' : nest(tasks.mapping[task], 'Mapping, outermost loop first'),
   ];
 }
 
@@ -111,8 +111,8 @@ function opDetail(op) {
       showTab('timeline');
       changeRange(ops.start_cycle[op] - 50, ops.end_cycle[op] + 50);
     })),
-    linkList('Engines waited', ops.idle_causes[op].map(([cause, idle]) => [cause, cycles(idle), () => {}])),
-    ops.mapping[op] === null ? '' : nest(ops.mapping[op]),
+    linkList('Engines waited', ops.idle_causes[op].map(([cause, idle]) => [cause, cycles(idle), null])),
+    ops.mapping[op] === null ? '' : nest(ops.mapping[op], 'Mapping of its largest tile, outermost loop first'),
     taskLinks('Tasks', tasks),
   ];
 }
@@ -128,7 +128,7 @@ function heldAnew(letters, before, now) {
 }
 
 // A mapping as nested loops, outermost first, with the memory that holds each operand.
-function nest(mapping) {
+function nest(mapping, title) {
   const lines = plan.mappings[mapping].trim().split('\n');
   const [sizes, unroll, header, ...loops] = lines;
   const letters = header.trim().split(/\s+/).slice(1);
@@ -142,7 +142,7 @@ function nest(mapping) {
     held = memories;
   });
   block.append(`${' '.repeat(loops.length)}at once: ${unroll.replace('unroll ', '')}\n`);
-  return element('div', {}, element('h3', {}, 'Mapping of its largest tile, outermost loop first'), block);
+  return element('div', {}, element('h3', {}, title), block);
 }
 
 function showDetail(chosen) {

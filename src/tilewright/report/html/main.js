@@ -28,9 +28,9 @@ function card(figure) {
   const fill = element('i');
   fill.style.width = `${figure.bound > 0 ? Math.min(100, 100 / ratio) : 0}%`;
   const against = figure.bound > 0
-    ? `${digits(ratio)} × the bound, ${amount(figure.bound, figure.unit)}`
+    ? `${ratio < 10 ? ratio.toFixed(2) : digits(ratio)} × the bound, ${amount(figure.bound, figure.unit)}`
     : 'no bound is known';
-  const capacity = figure.capacity ? ` of ${bytes(figure.capacity)}` : '';
+  const capacity = figure.capacity ? ` of ${bytes(figure.capacity)}, ${bytes(figure.at_once)} at once` : '';
   return element(
     'div',
     { className: 'card', title: `Bound: ${figure.meaning}.` },

@@ -14,7 +14,7 @@ const PURPOSE_NAMES = {
 };
 
 function gutter() {
-  return innerWidth < 700 ? 74 : 118;
+  return innerWidth < 700 ? 74 : 148;
 }
 
 function purposeOf(task) {
@@ -94,7 +94,7 @@ function drawTrackNames(context, scale, height) {
     const y = rowTop(row) + timeline.rowHeight / 2;
     context.font = '12px system-ui, sans-serif';
     context.fillStyle = colour('ink');
-    context.fillText(shortened(track.name, narrow ? 11 : 13), 0, y);
+    context.fillText(shortened(track.name, narrow ? 11 : 16), 0, y);
     if (narrow) return;
     context.fillStyle = colour('soft');
     context.textAlign = 'right';

@@ -1,0 +1,87 @@
+"""Packing a timetable again, now that all lives are known: never a higher peak than before."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+from tilewright.placement.pack import PackOptions, pack
+from tilewright.placement.problem import Buffer, Life, PlacementProblem
+from tilewright.program.model import Space, Timetable
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fill:
+    """How full a space gets: the highest address in use, and what no placement can go below."""
+
+    peak_bytes: int
+    bound_bytes: int
+
+    @property
+    def gap_bytes(self) -> int:
+        """Bytes between the two; 0 proves that no placement of these lives is tighter."""
+        return self.peak_bytes - self.bound_bytes
+
+
+def packed(timetable: Timetable, options: PackOptions) -> tuple[Timetable, Mapping[str, Fill]]:
+    """The timetable with the tightest addresses found, and how full each placed space gets."""
+    program, lives = timetable.program, buffer_lives(timetable)
+    addresses = list(timetable.addresses)
+    fills: dict[str, Fill] = {}
+    for space in program.spaces:
+        if space.kind in ("scratchpad", "external"):
+            roots = [n for n in lives if program.buffers[n].space == space.name]
+            packing = pack(_problem(timetable, space, {n: lives[n] for n in roots}), options)
+            before = max((addresses[n] + program.buffers[n].size_bytes for n in roots), default=0)
+            if packing.peak_bytes < before:
+                addresses[: len(addresses)] = _moved(
+                    timetable, addresses, dict(zip(roots, packing.addresses, strict=False))
+                )
+            fills[space.name] = Fill(
+                peak_bytes=min(before, packing.peak_bytes), bound_bytes=packing.bound_bytes
+            )
+    return replace(timetable, addresses=tuple(addresses)), fills
+
+
+def _problem(timetable: Timetable, space: Space, lives: Mapping[int, Life]) -> PlacementProblem:
+    buffers = [
+        Buffer(
+            name=str(number),
+            lives=(life,),
+            size_bytes=timetable.program.buffers[number].size_bytes,
+            alignment_bytes=space.alignment_bytes,
+        )
+        for number, life in lives.items()
+    ]
+    whole = (0, max(1, timetable.cycles))
+    reserved = [
+        Buffer(name=f"reserved at {begin}", lives=(whole,), size_bytes=end - begin, address=begin)
+        for begin, end in space.reserved
+    ]
+    return PlacementProblem(buffers=(*buffers, *reserved))
+
+
+def _moved(timetable: Timetable, addresses: list[int], moved: Mapping[int, int]) -> list[int]:
+    """Addresses after some buffers moved; views go with their roots."""
+    program = timetable.program
+    found = []
+    for number, address in enumerate(addresses):
+        root = program.root(number)
+        found.append(moved[root] + address - addresses[root] if root in moved else address)
+    return found
+
+
+def buffer_lives(timetable: Timetable) -> dict[int, Life]:
+    """From the start of its first writer to the end of its last user, by buffer that is no view."""
+    program, end = timetable.program, max(1, timetable.cycles)
+    lives: dict[int, Life] = {}
+    for task, slot in zip(program.tasks, timetable.slots, strict=True):
+        for access in (*task.reads, *task.writes):
+            root = program.root(access.buffer)
+            first, last = lives.get(root, (slot.start_cycle, slot.end_cycle))
+            lives[root] = min(first, slot.start_cycle), max(last, slot.end_cycle)
+    for number in program.given:
+        root = program.root(number)
+        lives[root] = 0, lives.get(root, (0, 1))[1]
+    for number in program.results:
+        root = program.root(number)
+        lives[root] = lives.get(root, (0, end))[0], end
+    return {root: (first, max(first + 1, last)) for root, (first, last) in lives.items()}
