@@ -46,7 +46,9 @@ class PlanOptions:
     order_steps: int = 100_000
     """Steps of the search for a compute order with the least peak memory."""
     schedule: ScheduleOptions = field(
-        default_factory=lambda: ScheduleOptions(portfolio_tasks=16_000, gap_permille=10)
+        default_factory=lambda: ScheduleOptions(
+            portfolio_tasks=16_000, gap_permille=10, packing_tasks=1_000, packing_nodes=2_000
+        )
     )
     packing: PackOptions = field(
         default_factory=lambda: PackOptions(node_budget=20_000, climb_evaluations=10)

@@ -1,6 +1,7 @@
 """Plans of real networks, run on the emulated machine, against ONNX Runtime and TFLite."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -10,24 +11,32 @@ import numpy.typing as npt
 import onnx
 import pytest
 from onnx import numpy_helper
+from tests.e2e.onnx_cases import ALL
+from tests.e2e.test_kernels_onnx import assert_same, feed_of
 from tests.e2e.test_onnx_shapes import session
-from tests.onnx_models import Given, integers, node, saved
+from tests.onnx_models import Case, Given, integers, node, saved, single
 from tests.onnx_models import model as onnx_model
 from tests.reference_data import ABSENT, REFERENCE_DATA
 from tests.zoo_export import feeds, run, to_onnx
 
 from tilewright.errors import InfeasibleError
 from tilewright.machine.load import load_machine
+from tilewright.mapping.search import SearchOptions
 from tilewright.network.graph import Network
 from tilewright.network.load import load_network
 from tilewright.planner import Plan, PlanOptions, plan
+from tilewright.program.lower import lower
+from tilewright.program.model import Program, Timetable
 from tilewright.replay.emulate import replay
 from tilewright.replay.emulate_compare import agreements
 from tilewright.replay.kernels.whole import computed
 from tilewright.replay.timing import timing
 from tilewright.replay.values import Values, values_of
+from tilewright.schedule.control_edges import control_edges
+from tilewright.schedule.schedule import schedule
 
 Array = npt.NDArray[Any]
+ALIGNMENT = 64
 SCALES = {"x scale": 0.02, "c scale": 0.03, "v scale": 0.01, "m scale": 0.2}
 
 SIZES: dict[str, dict[str, int]] = {
@@ -128,6 +137,45 @@ def test_a_plan_of_a_quantised_network_computes_every_number_exactly(
     assert_replays(made, values, expected)
 
 
+def spilling() -> tuple[Program, Timetable]:
+    """A program, and its timetable in scratchpads that hold just the largest task's buffers."""
+    network = reference("gpt2_block")[0]
+    options = SearchOptions(lpf_limit=4)
+    machine = load_machine("tpu_like")
+    program = lower(network, machine, network.ops, "latency", options).program
+    need: dict[str, int] = {}
+    for task in program.tasks:
+        used: dict[str, dict[int, int]] = {}
+        for access in (*task.reads, *task.writes):
+            root = program.root(access.buffer)
+            buffer = program.buffers[root]
+            used.setdefault(buffer.space, {})[root] = buffer.size_bytes + ALIGNMENT
+        for space, sizes in used.items():
+            need[space] = max(need.get(space, 0), sum(sizes.values()))
+    spaces = tuple(
+        replace(space, size_bytes=need[space.name]) if space.kind == "scratchpad" else space
+        for space in program.spaces
+    )
+    timetable = schedule(replace(program, spaces=spaces))
+    return program, replace(timetable, edges=control_edges(timetable))
+
+
+def test_a_plan_that_writes_buffers_out_and_fetches_them_again_computes_the_same() -> None:
+    network, values, expected = reference("gpt2_block")
+    program, timetable = spilling()
+    added = range(len(program.tasks), len(timetable.program.tasks))
+    assert len(added) > 10
+    assert replay(timetable, network, values, expected=expected).problems == ()
+    for number in added:
+        task = timetable.program.tasks[number]
+        idle = replace(task, reads=(), writes=(), charges=())
+        tasks = timetable.program.tasks
+        without = (*tasks[:number], idle, *tasks[number + 1 :])
+        wrong = replace(timetable, program=replace(timetable.program, tasks=without))
+        found = replay(wrong, network, values)
+        assert found.problems, f"{task.name} is missing, and nobody notices"
+
+
 def quantised_models() -> dict[str, onnx.ModelProto]:
     """The same small network with quantisers around its ops, and with quantised ops."""
     random = np.random.default_rng(5)
@@ -194,6 +242,26 @@ def test_a_plan_of_a_quantised_onnx_model_computes_every_number_exactly(
     (expected,) = session(proto).run(["y"], {"x": values.arrays["x"]})
     assert len(np.unique(expected)) > 3
     np.testing.assert_array_equal(found.outputs["y"], expected)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("machine", ["edge_tpu_like", "npu_40xx"])
+@pytest.mark.parametrize(("group", "case"), ALL, ids=[f"{g}: {c.name}" for g, c in ALL])
+def test_a_plan_of_one_op_computes_what_onnx_runtime_computes(
+    group: str, case: Case, machine: str, tmp_path: Path
+) -> None:
+    proto = single(case)
+    path = saved(proto, tmp_path)
+    # These arrays take operands of 8 bits; addresses change with that, values do not.
+    network = load_network(path, bits=8 if group in ("conv", "product", "pointwise") else None)
+    feed = feed_of(case, 0)
+    values = Values(arrays={**values_of(network, path).arrays, **feed})
+    names = [tensor.name for tensor in network.outputs]
+    expected = dict(zip(names, session(proto).run(names, feed), strict=True))
+    found = replay(planned(network, machine, 1).timetable, network, values)
+    assert [str(problem) for problem in found.problems] == []
+    for name in names:
+        assert_same(name, found.outputs[name], expected[name])
 
 
 def test_the_replay_sees_a_wrong_weight() -> None:

@@ -11,11 +11,15 @@ from tests.report_browser import ABSENT, PROGRAM, Page, new_page
 from tests.report_plans import run_again_and_again, small_plan
 
 from tilewright.planner import Plan
+from tilewright.report.explain import explain
 from tilewright.report.html_report import report_html
 from tilewright.report.lives import buffer_lives
+from tilewright.report.plan import plan_figures
+from tilewright.report.record import record_of
 
 pytestmark = pytest.mark.skipif(PROGRAM is None, reason=ABSENT)
 REPORT = "window.tilewrightReport"
+PARTS = ("timeline", "memory", "ops", "why", "charts", "machine", "network", "assumptions")
 GUTTER = 148
 """Pixels left of the plot on a wide screen, and below the top and in each row of the timeline."""
 
@@ -79,7 +83,7 @@ def longest_task(made: Plan) -> int:
 
 
 def test_it_opens_from_disk_without_a_request_or_a_complaint(page: Page, file: Path) -> None:
-    for name in ("timeline", "memory", "ops", "charts", "machine", "network", "assumptions"):
+    for name in PARTS:
         tab(page, name)
         assert page.run(f"!document.getElementById('panel-{name}').hidden")
         assert len(page.run(f"document.getElementById('panel-{name}').innerText")) > 20
@@ -220,9 +224,24 @@ def test_ops_can_be_sorted_searched_and_selected(page: Page) -> None:
     assert "for" in texts(page, "#detail pre.nest")[0]
 
 
+def test_it_says_what_would_help_and_leads_to_the_critical_path(page: Page) -> None:
+    made = small_plan()
+    found = explain(record_of(made, plan_figures(made)))
+    assert found.bottleneck is not None
+    tab(page, "why")
+    assert f"First to improve: {found.bottleneck.name}." in page.run(
+        "document.getElementById('bound').textContent"
+    )
+    rows = texts(page, "#why-remedies tbody tr td:nth-child(2)")
+    assert rows == [f"{remedy.cycles:,}" for remedy in found.remedies]
+    page.run("document.querySelector('#why-path tbody tr').click()")
+    assert page.run(f"{REPORT}.selection.current.number") == found.path[0].task
+    assert page.run("!document.getElementById('panel-timeline').hidden")
+
+
 def test_everything_can_be_reached_by_keyboard(page: Page) -> None:
     page.run("document.getElementById('tab-timeline').focus()")
-    for name in ("memory", "ops", "charts", "machine", "network", "assumptions", "timeline"):
+    for name in (*PARTS[1:], PARTS[0]):
         page.key("ArrowRight")
         assert page.run("document.activeElement.id") == f"tab-{name}"
         assert page.run(f"document.getElementById('tab-{name}').ariaSelected") == "true"
@@ -246,10 +265,27 @@ def test_the_theme_follows_the_system_until_it_is_chosen(page: Page) -> None:
     assert page.run(theme) == "dark"
 
 
+def test_a_cascade_is_framed(page: Page, file: Path, tmp_path: Path) -> None:
+    tab(page, "network")
+    assert texts(page, "#network rect.cascade") == []
+    assert len(texts(page, "#network g[data-op]")) == len(page.run(f"{REPORT}.plan.ops.name"))
+    text = file.read_text("utf-8")
+    assert '"cascades":[]' in text
+    other = tmp_path / "report.html"
+    other.write_text(text.replace('"cascades":[]', '"cascades":[[1,2,3]]'), "utf-8")
+    page.open(other)
+    tab(page, "network")
+    assert texts(page, "#network rect.cascade") == ["cascade 1: 3 ops whose tiles take turns"]
+    frame = box_of(page, "#network rect.cascade")
+    for op in (1, 2, 3):
+        inner = box_of(page, f'#network g[data-op="{op}"] rect')
+        assert frame["top"] < inner["top"] < inner["bottom"] < frame["bottom"]
+
+
 @pytest.mark.parametrize("width", [390, 1280, 1920])
 def test_the_page_is_as_wide_as_the_screen(page: Page, width: int) -> None:
     page.size(width, 900, mobile=width < 500)
-    for name in ("timeline", "memory", "ops", "charts", "machine", "network", "assumptions"):
+    for name in PARTS:
         tab(page, name)
         assert page.run("document.scrollingElement.scrollWidth") <= width
 

@@ -55,8 +55,9 @@ def _value(mapped: Mapped, options: SearchOptions) -> tuple[float, float]:
 
 
 def fewest_steps(nest: LoopNest, hierarchy: Hierarchy) -> int:
-    """Steps of the array that no unrolling of one loop per array dim can do without."""
-    return min(_steps(nest, _totals(u)) for u in _single_loops(nest, hierarchy))
+    """Steps that the array needs at least, however the nest is cut, one loop on an array dim."""
+    units = prod(max(1, *most.values()) for most in factor_limits(nest, hierarchy).values())
+    return -(-nest.points // units)
 
 
 def ranked_unrollings(nest: LoopNest, hierarchy: Hierarchy) -> list[tuple[int, Unrolling]]:

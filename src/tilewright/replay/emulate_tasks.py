@@ -108,7 +108,8 @@ class Worker:
     def _ranges(self, task: Task, op: Op) -> Ranges:
         ranges = {dim: (begin, end) for dim, begin, end in task.tile}
         if ranges.keys() != op.sizes.keys() or any(
-            not 0 <= ranges[dim][0] < ranges[dim][1] <= size for dim, size in op.dims
+            not 0 <= ranges[dim][0] < max(1, ranges[dim][1]) <= max(1, size)
+            for dim, size in op.dims
         ):
             raise TaskError(f"has the ranges {ranges} of loops {op.sizes}")
         whole = op.coupled if op.kind in sums.KINDS else (*op.coupled, *_summed(op))

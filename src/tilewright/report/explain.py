@@ -29,6 +29,8 @@ class Step:
     """A stretch of the critical path: tasks of one engine one after the other."""
 
     engine: str
+    task: int
+    """The first of them, by number."""
     first: str
     last: str
     tasks: int
@@ -149,6 +151,7 @@ def _steps(
         first, last = group[0][0], group[-1][0]
         yield Step(
             engine=tasks[first].engine,
+            task=first,
             first=tasks[first].name,
             last=tasks[last].name,
             tasks=len(group),
@@ -333,6 +336,7 @@ def explanation_json(found: Explanation) -> dict[str, Any]:
         "critical_path": [
             {
                 "engine": step.engine,
+                "task": step.task,
                 "first": step.first,
                 "last": step.last,
                 "tasks": step.tasks,
@@ -362,7 +366,7 @@ def explanation_view(found: Explanation) -> View:
     cycles = found.record.timetable.cycles
     view = [heading(_title(found), list(_facts(found, cycles)))]
     path = table("engine", "from", ">tasks", ">start", ">end", ">share", "?not earlier because")
-    for step in _longest(found.path):
+    for step in longest_steps(found.path):
         share = (step.end_cycle - step.start_cycle) / max(1, found.replay_cycles)
         path.add_row(
             step.engine,
@@ -407,7 +411,7 @@ def _facts(found: Explanation, cycles: int) -> Iterator[tuple[str, str]]:
     yield "critical path", shares or "does not pass through it"
 
 
-def _longest(steps: Sequence[Step], most: int = 20) -> list[Step]:
+def longest_steps(steps: Sequence[Step], most: int = 20) -> list[Step]:
     """At most so many steps, the longest, in their order."""
     longest = sorted(steps, key=lambda step: (step.start_cycle - step.end_cycle, step.start_cycle))
     return sorted(longest[:most], key=lambda step: (step.start_cycle, step.engine))

@@ -1,14 +1,15 @@
 """A plan as the compact columns from which `report.html` draws itself."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from math import fsum
 from typing import Any
 
 from tilewright import __version__
 from tilewright.mapping.text import mapping_text
 from tilewright.planner import Plan
-from tilewright.report.lives import buffer_lives, bytes_in_use, port_holds, purposes
+from tilewright.report.explain import explain, explanation_json, longest_steps
+from tilewright.report.lives import buffer_lives, port_holds, purposes
 from tilewright.report.machine import peak_macs
 from tilewright.report.op_rows import OpRow, cascades, op_rows, transfer_owners
 from tilewright.report.plan import bound_by, bound_cycles
@@ -16,11 +17,13 @@ from tilewright.report.record import PlanRecord, record_of
 
 PURPOSES = ("array", "vector", "ahead", "waited", "again", "spill", "store", "move")
 ROLES = ("constant", "input", "output", "activation")
+MOST_EXPLAINED = 5_000
+"""Tasks above which the report says nothing of what would help: a replay for each takes a while."""
 
 
 def report_data(plan: Plan) -> dict[str, Any]:
     """All that the report shows; lists of one length are columns of one table."""
-    record = record_of(plan, {})
+    record = record_of(plan, {"network": plan.network.name, "machine": plan.machine.name})
     rows = op_rows(record, plan.machine.cores[0].array.units)
     tracks = _tracks(plan)
     return {
@@ -57,7 +60,17 @@ def report_data(plan: Plan) -> dict[str, Any]:
         "energy": energy_by_operand(plan, record),
         "graph": _graph(plan, record, rows),
         "drawing": _drawing(plan),
+        "why": _why(record),
     }
+
+
+def _why(record: PlanRecord) -> dict[str, Any] | None:
+    """The explanation with its longest steps; None where there are too many tasks to replay."""
+    if len(record.timetable.program.tasks) > MOST_EXPLAINED:
+        return None
+    found = explain(record)
+    steps = tuple(longest_steps(found.path, 60))
+    return explanation_json(replace(found, path=steps))
 
 
 def _cards(plan: Plan) -> list[dict[str, Any]]:
@@ -67,11 +80,6 @@ def _cards(plan: Plan) -> list[dict[str, Any]]:
     least = plan.least_bytes
     sizes = {space.memory: space.size_bytes for space in plan.program.spaces}
     kinds = {space.memory: space.kind for space in plan.program.spaces}
-    at_once: dict[str, int] = {}
-    for space, curve in bytes_in_use(plan.timetable).items():
-        memory = plan.program.space[space].memory
-        most = max((total for _, total in curve), default=0)
-        at_once[memory] = max(at_once.get(memory, 0), most)
     cards = [
         {
             "name": "Latency",
@@ -104,8 +112,7 @@ def _cards(plan: Plan) -> list[dict[str, Any]]:
                     "value": peak,
                     "bound": least.get(memory, 0),
                     "capacity": sizes[memory],
-                    "at_once": at_once[memory],
-                    "meaning": "what the largest single task needs",
+                    "meaning": "what no placement of the same lives goes below",
                 }
             )
     return cards

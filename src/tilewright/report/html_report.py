@@ -17,6 +17,7 @@ SCRIPTS = (
     "charts.js",
     "machine.js",
     "network.js",
+    "why.js",
     "main.js",
 )
 """In the order in which they need each other."""

@@ -65,7 +65,7 @@ def force(state: State) -> None:
 
     If that does not let it start, a copy that it waits for is forced first.
     """
-    task = _first_waiting(state)
+    task = first_waiting(state)
     if state.forced_at != state.unfinished:
         state.forced_at, state.forced_times = state.unfinished, 0
     elif state.forced >= 0 and not _is_writing_out(state):
@@ -124,7 +124,7 @@ def _lacking(state: State, task: int) -> list[int]:
     return roots
 
 
-def _first_waiting(state: State) -> int:
+def first_waiting(state: State) -> int:
     """The first task in order that has not started and is not pulled by others."""
     sequence = state.order.sequence
     index = state.first_waiting

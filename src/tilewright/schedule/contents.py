@@ -15,23 +15,28 @@ class Held(NamedTuple):
     """Whether this is all that the writer wrote there, or only what others left of it."""
 
 
-def surviving(program: Program, root: int, written: list[Held]) -> list[Held] | None:
+def surviving(
+    program: Program, root: int, written: list[Held], settled: int = 0
+) -> list[Held] | None:
     """What is left of everything written, oldest first, without what was overwritten.
 
-    None if it cannot be told: a part of a buffer was overwritten under another shape.
+    The first `settled` ones are known not to overwrite each other. None if it cannot be told: a
+    part of a buffer was overwritten under another shape.
     """
-    if len(written) == 1:
+    if len(written) == 1 or settled == len(written):
         return written
     kept: list[Held] = []
     covered: list[Box] = []
-    for held in reversed(written):
+    for number in range(len(written) - 1, -1, -1):
+        held = written[number]
         place = root_box(program, root, held)
         if place is None:
             return None
         pieces = [place]
         for other in covered:
             pieces = [rest for piece in pieces for rest in without(piece, other)]
-        covered.append(place)
+        if number >= settled:
+            covered.append(place)
         if pieces == [place]:
             kept.append(held)
         elif pieces and not _is_aligned_view(program, root, held):

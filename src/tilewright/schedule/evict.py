@@ -43,10 +43,19 @@ def leaving_cost(state: State, root: int, step: int) -> int | None:
     return cycles * _SCALE // distance + 1
 
 
+def survivors(state: State, root: int) -> list[Held] | None:
+    """What a root still holds of all that was written to it; remembered until more is written."""
+    held = surviving(state.tables.program, root, state.contents[root], state.settled[root])
+    if held is not None:
+        state.contents[root] = held
+        state.settled[root] = len(held)
+    return held
+
+
 def moving_cycles(state: State, root: int) -> int | None:
     """Cycles of writing out what exists nowhere else and of fetching everything back."""
     tables = state.tables
-    held = surviving(tables.program, root, state.contents[root])
+    held = survivors(state, root)
     if held is None:
         return None
     spill = tables.spill[tables.scratchpad[root]]
@@ -115,7 +124,7 @@ def evict(state: State, root: int, may_drop: bool = True) -> None:
         return
     if state.where[root] != RESIDENT:
         return
-    held = surviving(state.tables.program, root, state.contents[root])
+    held = survivors(state, root)
     assert held is not None
     dirty = [number for number, piece in enumerate(held) if not is_clean(state, piece)]
     if can_recompute(state, root, held):
@@ -175,6 +184,7 @@ def leave(state: State, root: int) -> None:
     state.note_live(root, state.next_position(root), -1)
     state.vacate(root, EVICTED)
     state.contents[root] = []
+    state.settled[root] = 0
     for piece in held:
         if again:
             _compute_again_later(state, root, piece, user)

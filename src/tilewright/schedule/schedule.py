@@ -32,7 +32,9 @@ def schedule(program: Program, options: ScheduleOptions = DEFAULT_OPTIONS) -> Ti
         error = too_large(tables)
         if error is not None:
             raise error
-        lower_bound = bounds_of(tables, order_of(tables, range(len(tables.engine)))).cycles
+        least = bounds_of(tables, order_of(tables, range(len(tables.engine))))
+        is_small = len(tables.engine) <= options.small_tasks
+        lower_bound = least.cycles if is_small else least.order_cycles
         try:
             return timetable_of(best_run(tables, options, lower_bound).state)
         except StuckError as failed:

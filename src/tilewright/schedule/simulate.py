@@ -2,7 +2,7 @@
 
 from heapq import heappop, heappush
 
-from tilewright.schedule.claims import claim, force
+from tilewright.schedule.claims import StuckError, claim, first_waiting, force
 from tilewright.schedule.contents import Held
 from tilewright.schedule.evict import evict, is_in_the_way, leave, written_out
 from tilewright.schedule.options import Policy
@@ -18,6 +18,9 @@ from tilewright.schedule.state import (
 )
 from tilewright.schedule.tables import LOAD, STORE, Tables
 
+_MOST_IN_VAIN = 500
+"""So many added transfers without any progress of the program are too many."""
+
 
 def simulate(tables: Tables, order: Order, policy: Policy, keys: list[int]) -> State:
     """Run a program to its end; raises StuckError if some task never gets its memory."""
@@ -25,10 +28,16 @@ def simulate(tables: Tables, order: Order, policy: Policy, keys: list[int]) -> S
     for task in range(state.n_tasks):
         if not tables.after[task] and tables.kind[task] == STORE:
             state.make_ready(task)
+    unfinished, added = state.unfinished, 0
     while True:
         _start_all(state)
         if not state.unfinished:
             return state
+        if state.unfinished < unfinished:
+            unfinished, added = state.unfinished, len(state.added)
+        elif len(state.added) - added > _MOST_IN_VAIN:
+            # Copies push each other out for ever, and no task of the program gets to run.
+            raise StuckError(state, first_waiting(state))
         if not state.events:
             force(state)
             continue

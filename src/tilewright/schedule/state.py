@@ -107,6 +107,7 @@ class State:
         self.copy_begin: dict[tuple[int, int], int] = {}
         self.copy_end: dict[tuple[int, int], int] = {}
         self.contents: list[list[Held]] = [[] for _ in range(n)]
+        self.settled = [0] * n
         self.leaving = [0] * n
         self.promised: dict[int, int] = {}
         """Roots from which something will be computed again, and the step before which."""

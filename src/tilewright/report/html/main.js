@@ -4,12 +4,13 @@ const TABS = [
   ['timeline', 'Timeline', () => timeline.view.redraw()],
   ['memory', 'Memory', () => redrawMemory()],
   ['ops', 'Ops', () => {}],
+  ['why', 'Why', () => {}],
   ['charts', 'Roofline & energy', () => drawCharts()],
   ['machine', 'Machine', () => drawMachine()],
   ['network', 'Network', () => { if (!byId('network').firstChild) drawNetwork(); }],
   ['assumptions', 'Assumptions', () => {}],
 ];
-const WITHOUT_DETAIL = ['machine', 'assumptions'];
+const WITHOUT_DETAIL = ['why', 'machine', 'assumptions'];
 
 const WORDS = [
   ['load ahead of use', 'bytes that arrive while the engine that needs them still works on something else: it does not wait for them'],
@@ -30,7 +31,7 @@ function card(figure) {
   const against = figure.bound > 0
     ? `${ratio < 10 ? ratio.toFixed(2) : digits(ratio)} × the bound, ${amount(figure.bound, figure.unit)}`
     : 'no bound is known';
-  const capacity = figure.capacity ? ` of ${bytes(figure.capacity)}, ${bytes(figure.at_once)} at once` : '';
+  const capacity = figure.capacity ? ` of ${bytes(figure.capacity)}` : '';
   return element(
     'div',
     { className: 'card', title: `Bound: ${figure.meaning}.` },
@@ -115,6 +116,7 @@ function setUp() {
   setUpMemory();
   setUpOps();
   setUpCharts();
+  setUpWhy();
   selection.listeners.push(showDetail, markNode);
   applyTheme();
   byId('theme').addEventListener('click', nextTheme);

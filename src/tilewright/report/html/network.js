@@ -50,16 +50,16 @@ function graphPlaces() {
   return { places, layer };
 }
 
-function edgePath(from, to, skips, lane) {
+// An edge to the next layer is a curve; others run down beside all ops between, at `side`.
+function edgePath(from, to, side) {
   const { node, height, down } = graphSizes;
   const startX = from.x + node / 2;
   const endX = to.x + node / 2;
   const startY = from.y + height;
-  if (!skips) {
+  if (side === null) {
     const bend = (to.y - startY) / 2;
     return `M${startX} ${startY}C${startX} ${startY + bend} ${endX} ${to.y - bend} ${endX} ${to.y}`;
   }
-  const side = Math.max(from.x, to.x) + node + 12 + 7 * lane;
   const right = startX + node / 2 - 20;
   const back = endX + node / 2 - 20;
   return `M${right} ${startY}C${right} ${startY + down} ${side} ${startY} ${side} ${startY + down}` +
@@ -67,10 +67,15 @@ function edgePath(from, to, skips, lane) {
 }
 
 function drawEdges(svg, places, layer) {
+  const rights = [];
+  places.forEach((place, op) => {
+    rights[layer[op]] = Math.max(rights[layer[op]] || 0, place.x + graphSizes.node);
+  });
   plan.graph.edges.forEach(([from, to], number) => {
-    const skips = layer[to] - layer[from] > 1;
+    const between = rights.slice(layer[from], layer[to] + 1);
+    const side = layer[to] - layer[from] > 1 ? Math.max(...between) + 12 + 7 * (number % 3) : null;
     svg.append(drawn('path', {
-      d: edgePath(places[from], places[to], skips, number % 3),
+      d: edgePath(places[from], places[to], side),
       fill: 'none',
       stroke: 'var(--soft)',
       'stroke-width': 1.2,
@@ -119,7 +124,9 @@ function drawNetwork() {
   drawEdges(svg, places, layer);
   const most = Math.max(1, ...plan.ops.busy_cycles);
   places.forEach((place, op) => svg.append(drawNode(op, place, most)));
-  byId('network').replaceChildren(svg);
+  const holder = byId('network');
+  holder.replaceChildren(svg);
+  holder.scrollLeft = places[0].x + node / 2 - holder.clientWidth / 2;
 }
 
 function markNode(chosen) {
