@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from tilewright.errors import InfeasibleError, InputError, Problem
+from tilewright.garbage import without_garbage_collection
 from tilewright.machine.model import Machine, Memory
 from tilewright.mapping.search import Objective, SearchOptions
 from tilewright.network.graph import Network, Op
@@ -156,9 +157,10 @@ def plan(network: Network, machine: Machine, options: PlanOptions | None = None)
     """
     options = options or PlanOptions()
     limited = with_memory_limits(machine, options.memory_limits)
-    if options.objective == "memory":
-        return _in_least_memory(network, limited, options)
-    return _planned(network, limited, options)
+    with without_garbage_collection():
+        if options.objective == "memory":
+            return _in_least_memory(network, limited, options)
+        return _planned(network, limited, options)
 
 
 def _in_least_memory(network: Network, machine: Machine, options: PlanOptions) -> Plan:

@@ -253,7 +253,7 @@ def test_a_plan_of_one_op_computes_what_onnx_runtime_computes(
     proto = single(case)
     path = saved(proto, tmp_path)
     # These arrays take operands of 8 bits; addresses change with that, values do not.
-    network = load_network(path, bits=8 if group in ("conv", "product", "pointwise") else None)
+    network = load_network(path, bits=8 if group in ("conv", "product") else None)
     feed = feed_of(case, 0)
     values = Values(arrays={**values_of(network, path).arrays, **feed})
     names = [tensor.name for tensor in network.outputs]

@@ -14,7 +14,7 @@ from tilewright.program.model import Slot, Task, Timetable
 from tilewright.replay.timing import timed_slots
 from tilewright.report.lives import is_core, purposes
 from tilewright.report.op_rows import OpRow, op_rows, transfer_owners
-from tilewright.report.record import PlanRecord, TileFigures
+from tilewright.report.record import PlanRecord
 from tilewright.report.tables import View, heading, table
 from tilewright.report.waits import Reason, idle_cycles, waits
 
@@ -165,7 +165,6 @@ def remedies(record: PlanRecord) -> list[Remedy]:
     """Everything that can be improved, one at a time, with the cycles then; the best first."""
     found = [
         *_faster_units(record),
-        *_wider_ports_inside(record),
         *_wider_ways(record),
         *_shorter_setups(record),
         *_more_room(record),
@@ -207,31 +206,13 @@ def _with_faster_array(record: PlanRecord, task: Task) -> int:
     return min(task.cycles, ceil(task.cycles - tile.cycles + tile.faster_cycles))
 
 
-def _wider_ports_inside(record: PlanRecord) -> Iterator[Remedy]:
-    """Ports between a scratchpad and the array that hold the array up."""
-    tasks = record.timetable.program.tasks
-    ports = dict.fromkeys(port for tile in record.tiles for port, _ in tile.wider_cycles)
-    for port in ports:
-        cycles = [
-            task.cycles
-            if task.mapping is None
-            else _with_wider_port(task, record.tiles[task.mapping], port)
-            for task in tasks
-        ]
-        text = f"port {port} twice as wide"
-        yield Remedy(what=text, name=port, cycles=_replayed(record.timetable, cycles))
-
-
-def _with_wider_port(task: Task, tile: TileFigures, port: str) -> int:
-    return ceil(task.cycles - tile.cycles + dict(tile.wider_cycles).get(port, tile.cycles))
-
-
 def _wider_ways(record: PlanRecord) -> Iterator[Remedy]:
-    """What transfers pass: DMA engines, ports of memories, sources and sinks."""
-    names = dict.fromkeys(name for passed in record.limits.values() for name, _ in passed)
+    """What bytes pass: DMA engines, ports of memories on and off the chip, sources and sinks."""
+    passed = [name for names in record.limits.values() for name, _ in names]
+    inside = [port for tile in record.tiles for port, _ in tile.wider_cycles]
     tasks = record.timetable.program.tasks
     before = [task.cycles for task in tasks]
-    for name in names:
+    for name in dict.fromkeys([*passed, *inside]):
         cycles = [_with_wider_way(record, task, name) for task in tasks]
         # A wider port carries a transfer faster, or more of them at a time, as engines allow.
         shared = _with_more_lanes(record.timetable, name)
@@ -239,6 +220,13 @@ def _wider_ways(record: PlanRecord) -> Iterator[Remedy]:
         found += [_replayed(shared, before)] if shared is not None else []
         if found:
             yield Remedy(what=f"{name} twice as wide", name=name, cycles=min(found))
+
+
+def _with_wider_way(record: PlanRecord, task: Task, name: str) -> int:
+    if task.mapping is None:
+        return _with_faster_transfer(record, task, name)
+    tile = record.tiles[task.mapping]
+    return ceil(task.cycles - tile.cycles + dict(tile.wider_cycles).get(name, tile.cycles))
 
 
 def _with_more_lanes(timetable: Timetable, port: str) -> Timetable | None:
@@ -253,7 +241,7 @@ def _with_more_lanes(timetable: Timetable, port: str) -> Timetable | None:
     return replace(timetable, program=replace(program, engines=engines))
 
 
-def _with_wider_way(record: PlanRecord, task: Task, name: str) -> int:
+def _with_faster_transfer(record: PlanRecord, task: Task, name: str) -> int:
     route = _route(record, task)
     if route is None:
         return task.cycles

@@ -1,10 +1,8 @@
 """The scheduler's front: a program in, the best timetable of several simulations out."""
 
-import gc
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import replace
 
+from tilewright.garbage import without_garbage_collection
 from tilewright.program.model import Program, Timetable
 from tilewright.schedule.bounds import bounds_of
 from tilewright.schedule.claims import StuckError
@@ -27,7 +25,7 @@ def schedule(program: Program, options: ScheduleOptions = DEFAULT_OPTIONS) -> Ti
     operands of every single task fit. Where it cannot, other orders of the compute tasks are
     tried too, all of them for a small program.
     """
-    with _without_garbage_collection():
+    with without_garbage_collection():
         tables = tables_of(program)
         error = too_large(tables)
         if error is not None:
@@ -39,18 +37,6 @@ def schedule(program: Program, options: ScheduleOptions = DEFAULT_OPTIONS) -> Ti
             return timetable_of(best_run(tables, options, lower_bound).state)
         except StuckError as failed:
             raise stuck(tables, failed, _enough_bytes(tables, options, failed)) from None
-
-
-@contextmanager
-def _without_garbage_collection() -> Iterator[None]:
-    """Nothing here makes cycles of objects, and looking for them takes a quarter of the time."""
-    was_enabled = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if was_enabled:
-            gc.enable()
 
 
 def _enough_bytes(tables: Tables, options: ScheduleOptions, failed: StuckError) -> int | None:

@@ -9,7 +9,7 @@ from tests.mapping_cases import machine as machine_of
 
 from tilewright.machine.load import load_machine
 from tilewright.mapping.hierarchy import Hierarchy, hierarchy_of
-from tilewright.mapping.nest import LoopNest
+from tilewright.mapping.nest import LoopNest, NestOperand
 from tilewright.mapping.search import SearchOptions, loma
 from tilewright.mapping.spatial import factor_limits
 from tilewright.mapping.tile_search import fewest_steps, map_tile, ranked_unrollings

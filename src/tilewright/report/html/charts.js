@@ -143,6 +143,12 @@ function onActivate(node, action) {
   });
 }
 
+// A row of a table that can be clicked, and reached by keyboard.
+function activeRow(row, action) {
+  Object.assign(row, { className: 'clickable', tabIndex: 0 });
+  onActivate(row, action);
+}
+
 function energyTotals() {
   const sum = (row) => Object.values(row.operands).reduce((total, v) => total + v, 0);
   return plan.energy.map((row) => ({ ...row, total: sum(row) })).sort((a, b) => b.total - a.total);

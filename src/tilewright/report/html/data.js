@@ -8,7 +8,7 @@ const count = (value) => grouped.format(value);
 
 function digits(value) {
   if (value >= 1000) return count(value);
-  return String(Number(value.toPrecision(value >= 100 ? 3 : 3)));
+  return String(Number(value.toPrecision(3)));
 }
 
 function scaled(value, units, step) {
@@ -22,7 +22,7 @@ function scaled(value, units, step) {
 
 const bytes = (value) => scaled(value, ['B', 'KiB', 'MiB', 'GiB'], 1024);
 const energy = (value) => scaled(value, ['pJ', 'nJ', 'µJ', 'mJ', 'J'], 1000);
-const percent = (share) => `${digits(100 * share)} %`;
+const percent = (share) => `${(100 * share).toFixed(1)} %`;
 const cycles = (value) => `${count(value)} cycles`;
 
 function duration(value) {

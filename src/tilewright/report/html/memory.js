@@ -237,14 +237,16 @@ function fillPeakTable() {
     const bar = element('td', { className: 'number measure' }, `${count(size[n])} B`);
     bar.style.setProperty('--share', size[n] / Math.max(1, size[alive[0]]));
     const cells = [count(address[n]), count(start[n]), count(end[n])];
-    return element(
+    const row = element(
       'tr',
-      { onclick: () => select('buffer', n) },
+      {},
       element('td', {}, name[n]),
       element('td', {}, plan.roles[role[n]]),
       bar,
       ...cells.map((text) => element('td', { className: 'number' }, text)),
     );
+    activeRow(row, () => select('buffer', n));
+    return row;
   });
   byId('peak').replaceChildren(element('thead', {}, head), element('tbody', {}, ...rows));
 }

@@ -22,7 +22,7 @@ function plainTable(table, columns, rows) {
       last.style.setProperty('--share', Math.max(0, Math.min(1, share)));
     }
     const row = element('tr', {}, ...made);
-    if (onclick) Object.assign(row, { onclick, className: 'clickable' });
+    if (onclick) activeRow(row, onclick);
     return row;
   });
   table.replaceChildren(element('thead', {}, head), element('tbody', {}, ...body));
