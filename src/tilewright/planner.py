@@ -184,7 +184,9 @@ def _planned(network: Network, limited: Machine, options: PlanOptions) -> Plan:
     order = compute_order(network, options.order_steps)
     goal: Goal = "latency" if options.objective == "memory" else options.objective
     lowered = lower(network, limited, order, goal, _search(options))
-    timetable, fills = packed(schedule(lowered.program, options.schedule), options.packing)
+    least = bounds(lowered.program)
+    scheduled = schedule(lowered.program, options.schedule, least)
+    timetable, fills = packed(scheduled, options.packing)
     timetable = replace(timetable, edges=control_edges(timetable))
     if options.checked:
         check(timetable, network)
@@ -195,7 +197,7 @@ def _planned(network: Network, limited: Machine, options: PlanOptions) -> Plan:
         stages=lowered.stages,
         timetable=timetable,
         fills=fills,
-        bounds=bounds(lowered.program),
+        bounds=least,
         roofline=lowered.bounds,
         assumptions=lowered.assumptions,
     )

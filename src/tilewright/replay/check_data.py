@@ -264,7 +264,6 @@ def _wrong_data(walk: Walk, access: Access, number: int | None) -> Iterator[Prob
     A box that was right is right again as long as nobody wrote to its buffer.
     """
     program = walk.timetable.program
-    buffer = program.buffers[access.buffer]
     version = walk.versions[program.root(access.buffer)]
     if walk.right.get((access.buffer, access.box)) == version:
         return

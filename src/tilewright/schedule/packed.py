@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from itertools import accumulate
 
 from tilewright.placement.pack import PackOptions, pack
 from tilewright.placement.problem import Buffer, Life, PlacementProblem
@@ -29,8 +30,12 @@ def packed(timetable: Timetable, options: PackOptions) -> tuple[Timetable, Mappi
     for space in program.spaces:
         if space.kind in ("scratchpad", "external"):
             roots = [n for n in lives if program.buffers[n].space == space.name]
-            packing = pack(_problem(timetable, space, {n: lives[n] for n in roots}), options)
             before = max((addresses[n] + program.buffers[n].size_bytes for n in roots), default=0)
+            most = _most_live(timetable, {n: lives[n] for n in roots})
+            if before == most:
+                fills[space.name] = Fill(peak_bytes=before, bound_bytes=most)
+                continue
+            packing = pack(_problem(timetable, space, {n: lives[n] for n in roots}), options)
             if packing.peak_bytes < before:
                 addresses[: len(addresses)] = _moved(
                     timetable, addresses, dict(zip(roots, packing.addresses, strict=False))
@@ -39,6 +44,16 @@ def packed(timetable: Timetable, options: PackOptions) -> tuple[Timetable, Mappi
                 peak_bytes=min(before, packing.peak_bytes), bound_bytes=packing.bound_bytes
             )
     return replace(timetable, addresses=tuple(addresses)), fills
+
+
+def _most_live(timetable: Timetable, lives: Mapping[int, Life]) -> int:
+    """The most bytes that are alive at once."""
+    change: dict[int, int] = {}
+    for number, (first, last) in lives.items():
+        size = timetable.program.buffers[number].size_bytes
+        change[first] = change.get(first, 0) + size
+        change[last] = change.get(last, 0) - size
+    return max(accumulate(change[cycle] for cycle in sorted(change)), default=0)
 
 
 def _problem(timetable: Timetable, space: Space, lives: Mapping[int, Life]) -> PlacementProblem:

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 from tilewright.garbage import without_garbage_collection
 from tilewright.program.model import Program, Timetable
-from tilewright.schedule.bounds import bounds_of
+from tilewright.schedule.bounds import Bounds, bounds_of
 from tilewright.schedule.claims import StuckError
 from tilewright.schedule.infeasible import stuck, too_large
 from tilewright.schedule.options import ScheduleOptions
@@ -18,8 +18,12 @@ _TRIALS = 8
 """How often a larger scratchpad is tried, and a smaller one again, to say what would do."""
 
 
-def schedule(program: Program, options: ScheduleOptions = DEFAULT_OPTIONS) -> Timetable:
+def schedule(
+    program: Program, options: ScheduleOptions = DEFAULT_OPTIONS, known: Bounds | None = None
+) -> Timetable:
     """Times and addresses for a program; raises InfeasibleError if none are found.
+
+    `known` are the program's bounds, if the caller has them already.
 
     Where data can be written out to an external memory and back, they are found whenever the
     operands of every single task fit. Where it cannot, other orders of the compute tasks are
@@ -30,7 +34,7 @@ def schedule(program: Program, options: ScheduleOptions = DEFAULT_OPTIONS) -> Ti
         error = too_large(tables)
         if error is not None:
             raise error
-        least = bounds_of(tables, order_of(tables, range(len(tables.engine))))
+        least = known or bounds_of(tables, order_of(tables, range(len(tables.engine))))
         is_small = len(tables.engine) <= options.small_tasks
         lower_bound = least.cycles if is_small else least.order_cycles
         try:

@@ -75,10 +75,9 @@ function setUpWhy() {
     byId('why-text').textContent = 'This plan has too many tasks to be explained here; `tilewright explain` does it.';
     return;
   }
-  byId('why-text').textContent = whySentence(why);
   byId('bound').append(' ', whySentence(why));
   plainTable(byId('why-remedies'), [['Improved', false], ['Cycles then', true], ['Fewer', true]], remedyRows(why));
   plainTable(byId('why-idle'), [['Because of', false], ['Cycles', true]], idleRows(why));
-  const columns = [['Engine', false], ['Tasks', false], ['Number', true], ['Start', true], ['End', true], ['Not earlier because', false], ['Share', true]];
+  const columns = [['Engine', false], ['Tasks', false], ['How many', true], ['Start', true], ['End', true], ['Not earlier because', false], ['Share', true]];
   plainTable(byId('why-path'), columns, pathRows(why));
 }
