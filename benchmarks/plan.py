@@ -1,0 +1,56 @@
+"""How close plans come to their bounds, and what they take: CNNs of the zoo on four machines.
+
+    python benchmarks/plan.py [--machine NAME ...] [--network NAME ...]
+
+For every pair: cycles, over the bound of the tiles in their order, over the sum of the ops' latencies
+one after the other (by the model `zigzag-3.9`, which counts convolutions and products only and knows
+no set-up of transfers), tasks, and the CPU of planning and checking.
+"""
+
+import argparse
+import time
+from math import exp, log
+
+import tilewright
+from tilewright.mapping.network import MapOptions
+from tilewright.report.plan import bound_cycles
+
+_CNNS = """
+lenet5 alexnet resnet18 resnet50 mobilenetv2 squeezenet tiny_yolov2 tiny_yolov3 ds_cnn
+"""
+CNNS = _CNNS.split()
+MACHINES = ["edge_tpu_like", "meta_prototype_like", "tesla_npu_like", "npu_37xx"]
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--machine", action="append")
+    parser.add_argument("--network", action="append")
+    given = parser.parse_args()
+    ratios = []
+    print(
+        f"{'machine':20} {'network':12} {'cycles':>12} {'/bound':>7} {'/ops':>6} {'tasks':>6} CPU s"
+    )
+    for name in given.machine or MACHINES:
+        machine = tilewright.load_machine(name)
+        for zoo in given.network or CNNS:
+            network = tilewright.load_network(zoo)
+            start = time.process_time()
+            plan = tilewright.plan(network, machine)
+            spent = time.process_time() - start
+            ratios.append(plan.cycles / bound_cycles(plan))
+            print(
+                f"{name:20} {zoo:12} {plan.cycles:12,} {ratios[-1]:7.3f} "
+                f"{plan.cycles / one_by_one(network, machine):6.3f} "
+                f"{len(plan.program.tasks):6,} {spent:5.2f}"
+            )
+    print(f"geomean over the bound: {exp(sum(map(log, ratios)) / len(ratios)):.3f}")
+
+
+def one_by_one(network: tilewright.Network, machine: tilewright.Machine) -> float:
+    """Cycles of the ops one after the other, every operand from the top, as ZigZag counts them."""
+    return tilewright.map_network(network, machine, MapOptions(model="zigzag-3.9")).cycles
+
+
+if __name__ == "__main__":
+    main()
