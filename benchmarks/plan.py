@@ -2,9 +2,9 @@
 
     python benchmarks/plan.py [--machine NAME ...] [--network NAME ...]
 
-For every pair: cycles, over the bound of the tiles in their order, over the sum of the ops' latencies
-one after the other (by the model `zigzag-3.9`, which counts convolutions and products only and knows
-no set-up of transfers), tasks, and the CPU of planning and checking.
+For every pair: cycles, over the bound of the tiles in their order, over the sum of the latencies of
+the ops one after the other as the model `zigzag-3.9` has them (it counts convolutions and products
+only, and knows no set-up of transfers), tasks, and the CPU of planning and checking.
 """
 
 import argparse

@@ -16,30 +16,61 @@ from tilewright.mapping.hierarchy import Hierarchy
 from tilewright.mapping.nest import LoopNest
 from tilewright.mapping.orders import all_orders, loop_factors
 from tilewright.mapping.search import Mapped, SearchOptions, best_of, rank
-from tilewright.mapping.spatial import elements_per_cycle, factor_limits, limited
+from tilewright.mapping.spatial import (
+    UnrollOptions,
+    elements_per_cycle,
+    factor_limits,
+    limited,
+    unrollings,
+)
 
 CLOSE = 1.01
 """A mapping this close to the bound of the unrollings that are left ends the search."""
 
 
 def map_tile(nest: LoopNest, hierarchy: Hierarchy, options: SearchOptions) -> Mapped | None:
-    """The best mapping of a nest among `options.unrollings` unrollings; None if nothing fits."""
+    """The best mapping of a nest among `options.unrollings` unrollings; None if nothing fits.
+
+    Where ports hold the array up, unrollings by less than the array allows are tried too: those of
+    the general search.
+    """
     best: Mapped | None = None
     tried = 0
     chosen = _candidates(nest, hierarchy, options.unrollings)
     for number, (_, unrolling) in enumerate(chosen):
-        setup = Setup(nest, hierarchy, attach(nest, hierarchy, unrolling))
         # Unrollings with more steps come first if they ask less of the ports: look at all the rest.
-        least = CLOSE * min(steps for steps, _ in chosen[number:]) * setup.op_cycles
-        if best is not None and options.objective == "latency" and best.cost.cycles <= least:
+        if _is_close(best, min(steps for steps, _ in chosen[number:]), options):
             break
-        factors = loop_factors(setup.spatial.temporal, nest.dims[0][0], options.lpf_limit)
-        orders = all_orders(factors)
-        tried += orders.count
-        found = best_of(setup, orders, options)
-        if found is not None and (best is None or _value(found, options) < _value(best, options)):
-            best = found
+        best, count = _better(best, nest, hierarchy, unrolling, options)
+        tried += count
+    if not _is_close(best, min((steps for steps, _ in chosen), default=0), options):
+        for unrolling in unrollings(nest, hierarchy, None, UnrollOptions()):
+            best, count = _better(best, nest, hierarchy, unrolling, options)
+            tried += count
     return None if best is None else replace(best, candidates=tried)
+
+
+def _is_close(best: Mapped | None, steps: int, options: SearchOptions) -> bool:
+    """Whether an unrolling of so many steps could gain next to nothing."""
+    if best is None or options.objective != "latency":
+        return False
+    return best.cost.cycles <= CLOSE * steps * best.setup.op_cycles
+
+
+def _better(
+    best: Mapped | None,
+    nest: LoopNest,
+    hierarchy: Hierarchy,
+    unrolling: Unrolling,
+    options: SearchOptions,
+) -> tuple[Mapped | None, int]:
+    """The better of what was found and the best of an unrolling, and how many were tried."""
+    setup = Setup(nest, hierarchy, attach(nest, hierarchy, unrolling))
+    orders = all_orders(loop_factors(setup.spatial.temporal, nest.dims[0][0], options.lpf_limit))
+    found = best_of(setup, orders, options)
+    if found is None or (best is not None and _value(best, options) <= _value(found, options)):
+        return best, orders.count
+    return found, orders.count
 
 
 def _candidates(nest: LoopNest, hierarchy: Hierarchy, most: int) -> list[tuple[int, Unrolling]]:
