@@ -256,9 +256,11 @@ def _first_and_last(program: Program, queue: Sequence[int], order: Sequence[int]
     """What tasks touch, each reading before it writes, without reads that change nothing.
 
     Of reads of the same box by tasks of one queue, with no write to the buffer between them, the
-    first one waits for the writers and the last one is waited for.
+    first one waits for the writers and the last one is waited for. What is given and never written
+    keeps its place to the end, so nobody waits for its readers.
     """
     touches: list[_Touch] = []
+    given = _never_written(program)
     written: dict[int, int] = defaultdict(int)
     runs: dict[tuple[int, Box | None, int, int], tuple[int, int]] = {}
     needless: set[int] = set()
@@ -267,6 +269,8 @@ def _first_and_last(program: Program, queue: Sequence[int], order: Sequence[int]
         for accesses, is_write in ((task.reads, False), (task.writes, True)):
             for access in accesses:
                 root, box = program.root(access.buffer), _box_in_root(program, access)
+                if root in given:
+                    continue
                 if is_write:
                     written[root] += 1
                 else:
@@ -277,6 +281,11 @@ def _first_and_last(program: Program, queue: Sequence[int], order: Sequence[int]
                     runs[run] = first, len(touches)
                 touches.append(_Touch(number, root, box, is_write))
     return [touch for at, touch in enumerate(touches) if at not in needless]
+
+
+def _never_written(program: Program) -> set[int]:
+    written = {program.root(access.buffer) for task in program.tasks for access in task.writes}
+    return {program.root(number) for number in program.given} - written
 
 
 def _queues(timetable: Timetable) -> list[int]:

@@ -85,7 +85,10 @@ def _moved(timetable: Timetable, addresses: list[int], moved: Mapping[int, int])
 
 
 def buffer_lives(timetable: Timetable) -> dict[int, Life]:
-    """From the start of its first writer to the end of its last user, by buffer that is no view."""
+    """From the start of its first writer to the end of its last user, by buffer that is no view.
+
+    What is given stays to the end: the next run may want it again.
+    """
     program, end = timetable.program, max(1, timetable.cycles)
     lives: dict[int, Life] = {}
     for task, slot in zip(program.tasks, timetable.slots, strict=True):
@@ -94,8 +97,7 @@ def buffer_lives(timetable: Timetable) -> dict[int, Life]:
             first, last = lives.get(root, (slot.start_cycle, slot.end_cycle))
             lives[root] = min(first, slot.start_cycle), max(last, slot.end_cycle)
     for number in program.given:
-        root = program.root(number)
-        lives[root] = 0, lives.get(root, (0, 1))[1]
+        lives[program.root(number)] = 0, end
     for number in program.results:
         root = program.root(number)
         lives[root] = lives.get(root, (0, end))[0], end
