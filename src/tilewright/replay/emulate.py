@@ -280,9 +280,13 @@ class _Run:
         """Whether a result's sums have all their products, even if some happen to be 0."""
         task = self.plan.program.tasks[number]
         added, needed = self.worker.summed_points(task)
+        before = self.worker.goes_on_from(task)
+        if not task.op and before is not None:
+            # Sums that are written out and fetched again keep their products.
+            count = self._summed.get(int(self.memories.granules(before).max()), 0)
+            self._summed.update((write, count) for write in self.plan.own_writes(number))
         if number not in self._results or not needed:
             return
-        before = self.worker.goes_on_from(task)
         if before is not None:
             added += self._summed.get(int(self.memories.granules(before).max()), 0)
         if self.worker.is_unfinished(task):
