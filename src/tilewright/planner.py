@@ -76,6 +76,8 @@ class Plan:
     bounds: Bounds
     roofline: NetworkBounds
     assumptions: tuple[str, ...]
+    verified: bool = False
+    """Whether a replay computed what the network computes."""
 
     @property
     def program(self) -> Program:

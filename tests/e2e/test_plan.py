@@ -36,6 +36,10 @@ def run(*arguments: str) -> Result:
     return CliRunner().invoke(tilewright, ["plan", *arguments])
 
 
+def invoke(*arguments: str) -> Result:
+    return CliRunner().invoke(tilewright, arguments)
+
+
 def figures(*arguments: str) -> dict[str, Any]:
     outcome = run(*arguments, "--json")
     assert outcome.exit_code == 0, outcome.output
@@ -177,3 +181,30 @@ def test_the_zoo_is_planned_on_the_whole_library(machine: str, share: int) -> No
                 raise
             continue
         assert found.cycles >= found.roofline.cycles
+
+
+def test_a_plan_is_replayed_from_its_file_and_before_it_is_reported(tmp_path: Path) -> None:
+    folder = tmp_path / "out"
+    made = invoke(
+        "plan", "lenet5", "--on", "edge_tpu_like", "--verify", "-o", str(folder), "--json"
+    )
+    assert json.loads(made.stdout)["verified"] is True
+    found = invoke("replay", str(folder / "plan.json"), "--json")
+    assert found.exit_code == 0
+    data = json.loads(found.stdout)
+    assert data["agrees"] is True
+    assert [output["name"] for output in data["outputs"]] == ["fc5"]
+    traffic = json.loads(made.stdout)["totals"]["traffic_bytes"]
+    assert data["traffic_bytes"]["dram"] == traffic["dram"]
+
+
+def test_a_wrong_plan_is_refused_by_a_replay(tmp_path: Path) -> None:
+    folder = tmp_path / "out"
+    invoke("plan", "lenet5", "--on", "edge_tpu_like", "-o", str(folder))
+    file = folder / "plan.json"
+    plan = json.loads(file.read_text("utf-8"))
+    task = next(t for t in plan["task_list"] if t["kind"] == "compute" and t["op"] == "conv2")
+    task["start_cycle"] = task["end_cycle"] = 0
+    file.write_text(json.dumps(plan), "utf-8")
+    assert invoke("replay", str(file)).exit_code == 4
+    assert invoke("replay", str(file), "--model", "ds_cnn").exit_code == 2

@@ -17,12 +17,15 @@ PUBLIC = (
     "MapOptions",
     "MappedNetwork",
     "Network",
+    "Plan",
+    "PlanOptions",
     "SearchOptions",
     "TilewrightError",
     "__version__",
     "load_machine",
     "load_network",
     "map_network",
+    "plan",
 )
 HEAVY = ("numpy", "onnx", "pydantic", "rich", "ruamel", "tflite")
 FILES = Path(__file__).parents[1] / "zigzag_files"

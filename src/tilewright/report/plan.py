@@ -37,7 +37,7 @@ def plan_figures(plan: Plan) -> dict[str, Any]:
         "tasks": len(program.tasks),
         "buffers": len(program.buffers),
         "checked": plan.options.checked,
-        "verified": False,
+        "verified": plan.verified,
         "assumptions": list(plan.assumptions),
     }
 
@@ -85,6 +85,7 @@ def plan_view(plan: Plan) -> View:
         ),
         ("tasks, buffers", f"{len(plan.program.tasks):,}, {len(plan.program.buffers):,}"),
         ("checked", "every task and every byte" if plan.options.checked else "no"),
+        *([("verified", "replayed; all outputs agree")] if plan.verified else []),
         *(("assumed", text) for text in plan.assumptions),
     ]
     title = f"{plan.network.name} on {plan.machine.name}"

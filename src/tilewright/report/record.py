@@ -140,6 +140,8 @@ def record_json(record: PlanRecord) -> dict[str, Any]:
                 "setup_cycles": route.setup_cycles,
                 "bits_per_cycle": int(8 * route.bytes_per_cycle),
                 "ports": route.ports,
+                "read_pj_per_byte": route.read_pj_per_byte,
+                "write_pj_per_byte": route.write_pj_per_byte,
                 "limits": record.limits[route.source, route.target],
             }
             for route in record.timetable.program.routes
@@ -304,6 +306,8 @@ def _route(route: Mapping[str, Any]) -> Route:
         setup_cycles=route["setup_cycles"],
         bytes_per_cycle=Fraction(route["bits_per_cycle"], 8),
         ports=tuple(route["ports"]),
+        read_pj_per_byte=route["read_pj_per_byte"],
+        write_pj_per_byte=route["write_pj_per_byte"],
     )
 
 

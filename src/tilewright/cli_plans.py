@@ -1,0 +1,261 @@
+"""The commands about plans: making, replaying, explaining, comparing and exporting them."""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Literal
+
+import click
+
+from tilewright.cli_support import (
+    BITS_OPTION,
+    DIMS_OPTION,
+    JSON_OPTION,
+    exit_with,
+    print_result,
+    sizes,
+    write_file,
+)
+from tilewright.errors import InputError, Problem
+
+if TYPE_CHECKING:  # imported when a command runs
+    from tilewright.planner import Plan
+
+
+@click.command(name="plan")
+@click.argument("network")
+@click.option("--on", "machine", required=True, metavar="MACHINE", help="A file or built-in name.")
+@click.option(
+    "--objective",
+    type=click.Choice(["latency", "energy", "traffic", "memory"]),
+    default="latency",
+    help="What to make small.",
+)
+@click.option(
+    "--memory-limit",
+    "limits",
+    multiple=True,
+    metavar="NAME=SIZE",
+    help="Plan as if a memory had this size, such as cmx='512 KiB'.",
+)
+@click.option("-o", "folder", type=click.Path(file_okay=False), help="Write plan, trace, report.")
+@click.option("--verify", is_flag=True, help="Replay the plan before it is reported.")
+@DIMS_OPTION
+@BITS_OPTION
+@JSON_OPTION
+def plan_(  # noqa: PLR0913  # one parameter per flag
+    network: str,
+    machine: str,
+    objective: Literal["latency", "energy", "traffic", "memory"],
+    limits: tuple[str, ...],
+    folder: str | None,
+    verify: bool,
+    dims: tuple[str, ...],
+    bits: int | None,
+    as_json: bool,
+) -> None:
+    """Plan a network on a machine: every tile, transfer, address and cycle."""
+
+    def run() -> None:
+        from tilewright.machine.load import load_machine
+        from tilewright.network.load import load_network
+        from tilewright.planner import PlanOptions, plan
+        from tilewright.report.plan import plan_figures, plan_view
+
+        options = PlanOptions(objective=objective, memory_limits=_byte_sizes(limits))
+        made = plan(
+            load_network(network, dims=sizes(dims), bits=bits), load_machine(machine), options
+        )
+        if verify:
+            made = _verified(made)
+        if folder is not None:
+            made.save(folder)
+        print_result(lambda: plan_figures(made), lambda: plan_view(made), as_json)
+
+    exit_with(run, as_json=as_json)
+
+
+@click.command()
+@click.argument("file", metavar="FILE.csv")
+@click.option("--capacity", metavar="SIZE", help="Bytes, or such as '512 KiB'; else the smallest.")
+@click.option("--draw", metavar="FILE", help="Draw time and addresses as SVG.")
+@click.option("-o", "--output", metavar="FILE", help="Write the CSV with a column of addresses.")
+@click.option("--budget", type=click.IntRange(0), default=2_000_000, help="Nodes to search.")
+@click.option("--seed", type=int, default=0, help="Seed of the orders that are tried.")
+@JSON_OPTION
+def place(  # noqa: PLR0913  # one parameter per flag
+    file: str,
+    capacity: str | None,
+    draw: str | None,
+    output: str | None,
+    budget: int,
+    seed: int,
+    as_json: bool,
+) -> None:
+    """Give buffers with known lives and sizes their addresses, packed as tight as can be.
+
+    FILE.csv has the columns id, lower, upper, size. Exit code 3 if they do not fit.
+    """
+
+    def run() -> None:
+        from pathlib import Path
+
+        from tilewright.placement.diagnose import require_fit
+        from tilewright.placement.files import read_csv, to_csv
+        from tilewright.placement.pack import PackOptions, pack
+        from tilewright.report.placement import placement_json, placement_view
+
+        options = PackOptions(node_budget=budget, seed=seed)
+        packing = pack(read_csv(file, _capacity(capacity)), options)
+        title = Path(file).name
+        if draw is not None:
+            from tilewright.report.placement_drawing import placement_svg
+
+            write_file(draw, placement_svg(packing, title))
+        require_fit(packing, file, options)
+        if output is not None:
+            write_file(output, to_csv(packing))
+        print_result(
+            lambda: placement_json(packing), lambda: placement_view(packing, title), as_json
+        )
+
+    exit_with(run, as_json=as_json)
+
+
+@click.command(name="replay")
+@click.argument("plan")
+@click.option("--model", metavar="FILE", help="The network's file, if the plan names another.")
+@click.option("--input", "input_file", metavar="FILE.npz", help="Input arrays by tensor name.")
+@click.option("--seed", type=int, default=0, help="Draws the values that no file gives.")
+@DIMS_OPTION
+@BITS_OPTION
+@JSON_OPTION
+def replay_(  # noqa: PLR0913  # one parameter per flag
+    plan: str,
+    model: str | None,
+    input_file: str | None,
+    seed: int,
+    dims: tuple[str, ...],
+    bits: int | None,
+    as_json: bool,
+) -> None:
+    """Run a plan on an emulated machine and compare what it computes with the network."""
+
+    def run() -> None:
+        from pathlib import Path
+
+        from tilewright.network.load import load_network
+        from tilewright.replay.verify import refuse, verify
+        from tilewright.report.record import read_record
+        from tilewright.report.replay import replay_json, replay_view
+
+        record = read_record(Path(plan))
+        named = str(record.figures["source"]["network"] or record.figures["network"])
+        source = model or named.removeprefix("zoo:")
+        network = load_network(source, dims=sizes(dims), bits=bits)
+        inputs = Path(input_file) if input_file else None
+        found = verify(record.timetable, network, seed=seed, input_file=inputs)
+        print_result(lambda: replay_json(found), lambda: replay_view(found), as_json)
+        refuse(found)
+
+    exit_with(run, as_json=as_json)
+
+
+@click.command(name="explain")
+@click.argument("plan")
+@click.option("--op", default="", metavar="NAME", help="Why this op takes as long as it does.")
+@JSON_OPTION
+def explain_(plan: str, op: str, as_json: bool) -> None:
+    """Say why a plan (plan.json, or its folder) takes so long, and what would help first."""
+
+    def run() -> None:
+        from tilewright.report.explain import explain, explanation_json, explanation_view
+        from tilewright.report.record import read_record
+
+        found = explain(read_record(plan), op)
+        print_result(lambda: explanation_json(found), lambda: explanation_view(found), as_json)
+
+    exit_with(run, as_json=as_json)
+
+
+@click.command(name="compare")
+@click.argument("before")
+@click.argument("after")
+@click.option(
+    "--fail-if", "limits", multiple=True, metavar="LIMIT", help="Such as 'cycles>+1%': exit code 4."
+)
+@JSON_OPTION
+def compare_(before: str, after: str, limits: tuple[str, ...], as_json: bool) -> None:
+    """Say what changed between two plans, op by op."""
+
+    def run() -> None:
+        from tilewright.report.compare import compare, comparison_json, comparison_view, require
+        from tilewright.report.record import read_record
+
+        found = compare(read_record(before), read_record(after))
+        print_result(lambda: comparison_json(found), lambda: comparison_view(found), as_json)
+        require(found, limits)
+
+    exit_with(run, as_json=as_json and not limits)
+
+
+@click.command(name="export")
+@click.argument("plan")
+@click.option(
+    "--to", required=True, type=click.Choice(["csv", "minimalloc", "model-explorer", "onnx"])
+)
+@click.option("-o", "folder", required=True, type=click.Path(file_okay=False), help="Where to.")
+def export_(
+    plan: str, to: Literal["csv", "minimalloc", "model-explorer", "onnx"], folder: str
+) -> None:
+    """Write a plan for other tools: tables, live ranges, data for graph viewers."""
+
+    def run() -> None:
+        from pathlib import Path
+
+        from tilewright.report.exports import export
+        from tilewright.report.record import read_record
+
+        for path in export(read_record(plan), to, Path(folder)):
+            click.echo(path)
+
+    exit_with(run, as_json=False)
+
+
+def _byte_sizes(pairs: Sequence[str]) -> tuple[tuple[str, int], ...]:
+    """NAME=SIZE flags with sizes such as `64 KiB`, in bytes."""
+    from tilewright.units import parse_bits
+
+    found = []
+    for pair in pairs:
+        name, _, size = pair.partition("=")
+        try:
+            found.append((name, parse_bits(size) // 8))
+        except ValueError as error:
+            message = f"--memory-limit {pair!r}: {error}"
+            raise InputError(Problem(message=message, hint="write it as cmx='512 KiB'")) from None
+    return tuple(found)
+
+
+def _capacity(text: str | None) -> int | None:
+    if text is None or (text.isascii() and text.isdecimal() and len(text) < 19):
+        return None if text is None else int(text)
+    from tilewright.units import parse_bits
+
+    try:
+        return parse_bits(text) // 8
+    except ValueError:
+        message = f"--capacity {text!r}: expected bytes, or a size with its unit"
+        hint = "such as --capacity 1048576 or --capacity '1 MiB'"
+        raise InputError(Problem(message=message, hint=hint)) from None
+
+
+def _verified(made: "Plan") -> "Plan":
+    """The plan, marked as replayed; what is wrong with it is raised."""
+    from dataclasses import replace
+
+    from tilewright.replay.verify import refuse, verify
+
+    refuse(verify(made.timetable, made.network))
+    return replace(made, verified=True)
+
+
+COMMANDS = (plan_, replay_, explain_, compare_, export_, place)

@@ -1,0 +1,97 @@
+"""What commands share: their common flags, printing, progress and exit codes."""
+
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import click
+
+from tilewright import __version__
+from tilewright.errors import InputError, Problem, TilewrightError
+
+JSON_OPTION = click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+DIMS_OPTION = click.option(
+    "--dim", "dims", multiple=True, metavar="NAME=SIZE", help="A dynamic dimension or zoo option."
+)
+BITS_OPTION = click.option("--bits", type=int, help="Make activations and weights this wide.")
+
+
+def sizes(pairs: Sequence[str]) -> dict[str, int]:
+    """NAME=SIZE flags as sizes by name."""
+    result = {}
+    for pair in pairs:
+        name, _, size = pair.rpartition("=")
+        if not name or not size.isdecimal() or len(size) > 12:
+            message = f"--dim {pair!r}: expected a name and a size"
+            raise InputError(Problem(message=message, hint="such as --dim batch=1"))
+        result[name] = int(size)
+    return result
+
+
+def write_file(path: str, text: str) -> None:
+    """Write a text file; a path that cannot be written is an InputError."""
+    from pathlib import Path
+
+    try:
+        Path(path).write_text(text, "utf-8")
+    except OSError as error:
+        message = f"cannot be written: {error.strerror}"
+        raise InputError(Problem(file=path, message=message)) from None
+
+
+def print_result(
+    data: Callable[[], dict[str, Any]], view: Callable[[], Any], as_json: bool
+) -> None:
+    """Print a result as JSON or as a view, whichever is wanted."""
+    if as_json:
+        print_json(data())
+        return
+    from tilewright.report.tables import show as show_view
+
+    show_view(view())
+
+
+@contextmanager
+def progress_bar(what: str, *, quiet: bool) -> Iterator[Callable[[int, int], None]]:
+    """A progress bar on a terminal, nothing elsewhere."""
+    if quiet or not sys.stderr.isatty():
+        yield lambda done, total: None
+        return
+    from rich.console import Console
+    from rich.progress import Progress
+
+    with Progress(console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task(what, total=None)
+        yield lambda done, total: bar.update(task, completed=done, total=total)
+
+
+def print_json(data: dict[str, Any]) -> None:
+    """Print one object, with the version that made it."""
+    import json
+
+    click.echo(json.dumps({"schema": 1, "tilewright_version": __version__, **data}))
+
+
+def problem_json(problem: Problem) -> dict[str, Any]:
+    """A problem under its documented keys."""
+    keys = ("file", "line", "column", "severity", "message", "hint")
+    return {key: getattr(problem, key) for key in keys}
+
+
+def exit_with(run: Callable[[], None], *, as_json: bool) -> None:
+    """Run a command; errors that a user caused are told without a traceback."""
+    try:
+        run()
+    except TilewrightError as error:
+        if as_json:
+            print_json({"problems": [problem_json(p) for p in error.problems]})
+        else:
+            click.echo("\n".join(f"error: {p}" for p in error.problems), err=True)
+        sys.exit(error.exit_code)
+    except BrokenPipeError:
+        import signal
+
+        # Whoever read the output has gone: end as a signal would, without a word.
+        sys.stderr.close()
+        sys.exit(128 + signal.SIGPIPE)
