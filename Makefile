@@ -9,7 +9,7 @@ demo: .venv/.core
 	$(BIN)/tilewright show resnet18
 	$(BIN)/tilewright show edge_tpu_like
 	$(BIN)/tilewright check edge_tpu_like resnet18
-	$(BIN)/tilewright plan resnet18 --on edge_tpu_like -o out/demo
+	$(BIN)/tilewright plan resnet18 --on edge_tpu_like --verify -o out/demo
 
 test: lint docs
 	$(BIN)/pytest -q -n $(JOBS)
