@@ -59,6 +59,7 @@ def compared(network_name: str, machine_name: str, budget: int) -> int:
     return count
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("machine_name", MACHINES)
 def test_it_is_never_worse_than_loma(machine_name: str) -> None:
     assert compared("lenet5", machine_name, budget=2_000) >= 2 * 2 * 5

@@ -160,6 +160,7 @@ def spilling() -> tuple[Program, Timetable]:
     return program, replace(timetable, edges=control_edges(timetable))
 
 
+@pytest.mark.slow
 def test_a_plan_that_writes_buffers_out_and_fetches_them_again_computes_the_same() -> None:
     network, values, expected = reference("gpt2_block")
     program, timetable = spilling()

@@ -22,6 +22,7 @@ def value(objective: Objective, cycles: float, energy_pj: float) -> float:
     return {"latency": cycles, "energy": energy_pj, "edp": cycles * energy_pj}[objective]
 
 
+@pytest.mark.slow
 @FEW
 @given(seed=st.integers(0, 10**6), budget=st.sampled_from([0, 50, 200_000]))
 def test_what_is_proven_is_the_best_of_all_mappings(seed: int, budget: int) -> None:
@@ -71,6 +72,7 @@ def test_it_is_never_worse_than_loma_whatever_the_budget(
         assert found.bound <= mine * (1 + 1e-9)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("objective", OBJECTIVES)
 def test_nearly_all_small_nests_are_proven(objective: Objective) -> None:
     found = []

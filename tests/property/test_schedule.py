@@ -165,6 +165,7 @@ def test_without_spilling_a_schedule_is_found_whenever_there_is_one(first: int) 
     assert infeasible <= 8
 
 
+@pytest.mark.slow
 def test_no_bound_is_above_the_optimum() -> None:
     for seed in range(60):
         program = random_program(seed)

@@ -180,8 +180,8 @@ def test_edges_of_a_timetable_are_between_users_of_the_same_bytes() -> None:
     names = [task.name for task in timetable.program.tasks]
     found = [f"{names[a]} > {names[b]}" for a, b in control_edges(timetable)]
     # On core[0] relu[0], relu[1], add[0], add[1], exp[0] follow each other anyway. So the first of
-    # each pair waits for its copy; exp overwrites x, which neg reads beside them, and reads what neg
-    # wrote; and the result leaves when it is there.
+    # each pair waits for its copy; exp overwrites x, which neg reads beside them, and reads what
+    # neg wrote; and the result leaves when it is there.
     assert found == [
         "load x > relu[0]",
         "load x > neg[0]",
