@@ -9,9 +9,12 @@ from tilewright.program.tile import tileable
 
 
 def shares(
-    network: Network, stage: Stage, unrolled: Mapping[str, int], cores: int
+    network: Network, stage: Stage, unrolled: Mapping[str, int], cores: int, setup_cycles: int
 ) -> tuple[Ranges, ...]:
-    """The ranges of each core's part; fewer parts than cores where more would not help."""
+    """The ranges of each core's part; fewer parts than cores where more would not help.
+
+    An op that takes less than it takes to set up one more transfer stays on one core.
+    """
     sizes = stage.op.sizes
     full: Ranges = {dim: (0, size) for dim, size in stage.op.dims}
     best: tuple[Ranges, ...] = (full,)
@@ -19,6 +22,8 @@ def shares(
         return best
     weights, rest, _ = tileable(stage.op)
     least = _steps(sizes, unrolled)
+    if stage.worker == "array" and least <= setup_cycles:
+        return best
     for dim in (*weights, *rest) if _is_heavy(network, stage) else (*rest, *weights):
         chunk = _largest_share(sizes[dim], cores, unrolled.get(dim, 1))
         steps = _steps({**sizes, dim: chunk}, unrolled)

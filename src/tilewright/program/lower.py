@@ -59,8 +59,8 @@ def lower(
     lowering = Lowering(
         network, places, costs, residence, layout, Builder(network, places, storage)
     )
-    for number, stage in enumerate(stages):
-        lowering.emit(number, stage)
+    for number in range(len(stages)):
+        lowering.emit(number)
     return Lowered(
         program=lowering.program(),
         stages=tuple(stages),
@@ -89,6 +89,11 @@ class Lowering:
     """Per core the last tile of the stage at hand."""
 
     @property
+    def stages(self) -> Sequence[Stage]:
+        """What is emitted."""
+        return self.residence.stages
+
+    @property
     def storage(self) -> Mapping[str, Storage]:
         """Where each tensor's elements lie."""
         return self.residence.storage
@@ -113,25 +118,61 @@ class Lowering:
             mappings=tuple(self.costs.mappings),
         )
 
-    def emit(self, number: int, stage: Stage) -> None:
+    def emit(self, number: int) -> None:
         """Emit a stage's tiles, one core's after the other's, in the order of its tiling."""
-        tiling, parts = self.layout.tilings[number], self.layout.parts[number]
-        sums = [d for d in tileable(stage.op)[2] if d in tiling.order]
-        tiles = [
-            [
-                Tile(core, part, ranges, sums_of(part, ranges, sums))
-                for ranges in tile_ranges(part, tiling.lengths, tiling.order)
-            ]
-            for core, part in enumerate(parts)
-        ]
+        stage, tiles = self.stages[number], self._tiles(number)
         sharing = self._sharing(stage, tiles)
         self.last.clear()
+        self._fetch_ahead(number)
         for column in zip_longest(*tiles):
             for tile in column:
                 if tile is not None:
                     self._replace_input(number, stage, tile.core)
                     self._emit_tile(stage, tile, sharing)
         self.partial.clear()
+
+    def _tiles(self, number: int) -> list[list[Tile]]:
+        """A stage's tiles by core."""
+        tiling, parts = self.layout.tilings[number], self.layout.parts[number]
+        sums = [d for d in tileable(self.stages[number].op)[2] if d in tiling.order]
+        return [
+            [
+                Tile(core, part, ranges, sums_of(part, ranges, sums))
+                for ranges in tile_ranges(part, tiling.lengths, tiling.order)
+            ]
+            for core, part in enumerate(parts)
+        ]
+
+    def _fetch_ahead(self, number: int) -> None:
+        """Let small constants of the next stages come with this stage's, in its transfers.
+
+        As many as a transfer moves while another one is set up; more would only come too early.
+        """
+        left = self._worth_joining() - self._constant_bytes(number)
+        for later in range(number + 1, len(self.stages)):
+            left -= self._constant_bytes(later)
+            tiles = self._tiles(later)
+            if left < 0 or any(len(of_core) > 1 for of_core in tiles):
+                return
+            stage = self.stages[later]
+            sharing = self._sharing(stage, tiles)
+            for tile in chain.from_iterable(tiles):
+                for operand, box in self._boxes(stage, tile):
+                    if self.network.by_name[operand.tensor].role == "constant":
+                        cores = sharing.get((operand.tensor, box), (tile.core,))
+                        self._read(stage, operand, box, tile.core, cores)
+
+    def _worth_joining(self) -> int:
+        """Bytes that move in the time in which a transfer of constants is set up."""
+        origin, home = self.places.origin("I2"), self.places.home("I2")
+        if origin is None or home is None:
+            return 0
+        route = self.places.routes.get((origin.name, self.places.named(home.name, 0).name))
+        return 0 if route is None else int(route.setup_cycles * route.bytes_per_cycle)
+
+    def _constant_bytes(self, number: int) -> int:
+        tensors = [self.network.by_name[o.tensor] for o in self.stages[number].inputs]
+        return sum(t.size_bytes for t in tensors if t.role == "constant")
 
     def _boxes(self, stage: Stage, tile: Tile) -> Iterator[tuple[Operand, Box]]:
         """What a tile reads; of a small constant, all that its core will ever want."""

@@ -43,6 +43,11 @@ class Places:
         """Cores that share the work."""
         return self.core.count
 
+    @cached_property
+    def setup_cycles(self) -> int:
+        """The longest time that it takes to set up a transfer."""
+        return max((route.setup_cycles for route in self.routes.values()), default=0)
+
     def named(self, memory: str, core: int) -> Space:
         """The space that a memory is for a core."""
         return self._named[memory, core]

@@ -89,7 +89,8 @@ class Residence:
         for stage in self.stages:
             factors = self.costs.unrolled(stage.op) if stage.worker == "array" else {}
             self.unrolled.append(factors)
-            self.parts.append(shares(self.network, stage, factors, self.places.cores))
+            setup = self.places.setup_cycles
+            self.parts.append(shares(self.network, stage, factors, self.places.cores, setup))
         self._find_boxes()
         for name in self._roots():
             if not self._may_keep(name):
