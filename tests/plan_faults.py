@@ -227,7 +227,47 @@ def other_bytes(plan: Timetable, draw: random.Random) -> Timetable | None:
     return _with_task(plan, number, replace(task, charges=(wrong, *rest)))
 
 
+def at_the_same_time(plan: Timetable, draw: random.Random) -> Timetable | None:
+    """Two tasks run on one instance of an engine at once."""
+    number = draw.randrange(len(plan.program.tasks))
+    task, slot = plan.program.tasks[number], plan.slots[number]
+    others = [
+        other
+        for other, found in enumerate(plan.slots)
+        if other != number
+        and plan.program.tasks[other].engine == task.engine
+        and found.instance == slot.instance
+        and found.end_cycle > found.start_cycle
+    ]
+    if not others or slot.end_cycle == slot.start_cycle:
+        return None
+    start = plan.slots[draw.choice(others)].start_cycle
+    slots = list(plan.slots)
+    end = start + slot.end_cycle - slot.start_cycle
+    slots[number] = replace(slot, start_cycle=start, end_cycle=end)
+    return replace(plan, slots=tuple(slots))
+
+
+def from_a_neighbour(plan: Timetable, draw: random.Random) -> Timetable | None:
+    """A transfer reads a box one element beside the one that it writes."""
+    number = draw.randrange(len(plan.program.tasks))
+    task = plan.program.tasks[number]
+    if task.kind == "compute" or len(task.reads) != 1:
+        return None
+    read = task.reads[0]
+    whole = plan.program.buffers[read.buffer].box
+    free = [axis for axis, (_, stop) in enumerate(read.box) if stop < whole[axis][1]]
+    if not free:
+        return None
+    axis = draw.choice(free)
+    start, stop = read.box[axis]
+    box = (*read.box[:axis], (start + 1, stop + 1), *read.box[axis + 1 :])
+    return _with_task(plan, number, replace(task, reads=(replace(read, box=box),)))
+
+
 FAULTS: tuple[Fault, ...] = (
+    at_the_same_time,
+    from_a_neighbour,
     moved_onto_another,
     shortened,
     without_wait,
