@@ -29,7 +29,7 @@ def run_again_and_again(made: Plan, tasks: int) -> Plan:
         many_tasks += [
             replace(
                 task,
-                after=tuple(number + later for number in task.after),
+                after=tuple(n + later for n in task.after if n + later < tasks),
                 reads=tuple(Access(a.buffer + shift, a.box) for a in task.reads),
                 writes=tuple(Access(a.buffer + shift, a.box) for a in task.writes),
             )
