@@ -9,9 +9,10 @@ from pathlib import Path
 from typing import Any, Literal, assert_never
 
 from tilewright.errors import InputError, Problem
-from tilewright.report.lives import buffer_lives, purposes
+from tilewright.report.lives import purposes
 from tilewright.report.op_rows import OpRow, op_rows, transfer_owners
 from tilewright.report.record import PlanRecord
+from tilewright.schedule.packed import buffer_lives
 
 Format = Literal["csv", "minimalloc", "model-explorer", "onnx"]
 _METADATA_IR_VERSION = 10

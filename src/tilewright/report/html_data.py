@@ -9,11 +9,12 @@ from tilewright import __version__
 from tilewright.mapping.text import mapping_text
 from tilewright.planner import Plan
 from tilewright.report.explain import explain, explanation_json, longest_steps
-from tilewright.report.lives import buffer_lives, port_holds, purposes
+from tilewright.report.lives import port_holds, purposes
 from tilewright.report.machine import peak_macs
 from tilewright.report.op_rows import OpRow, cascades, op_rows, transfer_owners
 from tilewright.report.plan import bound_by, bound_cycles
 from tilewright.report.record import PlanRecord, record_of
+from tilewright.schedule.packed import buffer_lives
 
 PURPOSES = ("array", "vector", "ahead", "waited", "again", "spill", "store", "move")
 ROLES = ("constant", "input", "output", "activation")

@@ -7,6 +7,7 @@ from itertools import accumulate
 from typing import Literal
 
 from tilewright.program.model import Timetable
+from tilewright.schedule.packed import buffer_lives
 
 Purpose = Literal["array", "vector", "ahead", "waited", "again", "spill", "store", "move"]
 """What a task is for: work of the array or the vector unit; a load while its reader's engine still
@@ -23,24 +24,6 @@ class Hold:
     task: int
     start_cycle: int
     end_cycle: int
-
-
-def buffer_lives(timetable: Timetable) -> dict[int, tuple[int, int]]:
-    """From the start of its first writer to the end of its last user, by buffer that is no view."""
-    program = timetable.program
-    lives: dict[int, tuple[int, int]] = {}
-    for task, slot in zip(program.tasks, timetable.slots, strict=True):
-        for access in (*task.reads, *task.writes):
-            root = program.root(access.buffer)
-            start, end = lives.get(root, (slot.start_cycle, slot.end_cycle))
-            lives[root] = min(start, slot.start_cycle), max(end, slot.end_cycle)
-    for number in program.given:
-        root = program.root(number)
-        lives[root] = 0, lives.get(root, (0, 0))[1]
-    for number in program.results:
-        root = program.root(number)
-        lives[root] = lives.get(root, (0, 0))[0], timetable.cycles
-    return lives
 
 
 def bytes_in_use(timetable: Timetable) -> dict[str, list[tuple[int, int]]]:

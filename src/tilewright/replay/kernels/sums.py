@@ -12,7 +12,15 @@ import numpy as np
 from tilewright.network.graph import Index
 from tilewright.replay.kernels.activations import activated
 from tilewright.replay.kernels.quantised_sums import stored, whole_result, zero_point
-from tilewright.replay.kernels.tile import Array, Part, Tile, Wanted, aligned, positions
+from tilewright.replay.kernels.tile import (
+    Array,
+    KernelError,
+    Part,
+    Tile,
+    Wanted,
+    aligned,
+    positions,
+)
 
 KINDS = ("conv", "conv_transpose", "matmul")
 
@@ -83,7 +91,7 @@ def _windows(tile: Tile, part: Part, array: Array, index: Sequence[Index]) -> Ar
     dims = [dim for dim, _ in tile.op.dims]
     low, high = _reach(tile, index)
     if any(axis.divisor != 1 for axis in index):
-        raise NotImplementedError("sums over fractional positions")
+        raise KernelError("sums over fractional positions are not emulated")
     inside = zip(part.box, low, high, strict=True)
     if all(begin <= a and b <= end for (begin, end), a, b in inside):
         cuts = zip(low, high, part.box, strict=True)
