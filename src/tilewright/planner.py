@@ -48,11 +48,11 @@ class PlanOptions:
     """Steps of the search for a compute order with the least peak memory."""
     schedule: ScheduleOptions = field(
         default_factory=lambda: ScheduleOptions(
-            portfolio_tasks=16_000, gap_permille=10, packing_tasks=1_000, packing_nodes=2_000
+            portfolio_tasks=16_000, gap_permille=10, packing_tasks=500, packing_nodes=2_000
         )
     )
     packing: PackOptions = field(
-        default_factory=lambda: PackOptions(node_budget=20_000, climb_evaluations=10)
+        default_factory=lambda: PackOptions(node_budget=2_000, climb_evaluations=0)
     )
     """How hard addresses are packed again when all lives are known."""
     checked: bool = True
