@@ -13,9 +13,9 @@ from tests.report_plans import run_again_and_again, small_plan
 from tilewright.planner import Plan
 from tilewright.report.explain import explain
 from tilewright.report.html_report import report_html
-from tilewright.report.lives import buffer_lives
 from tilewright.report.plan import plan_figures
 from tilewright.report.record import record_of
+from tilewright.schedule.packed import buffer_lives
 
 pytestmark = pytest.mark.skipif(PROGRAM is None, reason=ABSENT)
 REPORT = "window.tilewrightReport"

@@ -24,7 +24,11 @@ Score = tuple[int, int]
 _PATIENCE = 40
 """After so many simulations the search goes back to the best run so far."""
 
-_KEYS: tuple[KeyRule, ...] = ("slack", "need")
+_KEYS: tuple[KeyRule, ...] = ("need", "slack")
+
+
+_MOST_RULES = 24
+"""How many simulations under different rules are made at most."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +45,9 @@ def best_run(tables: Tables, options: ScheduleOptions, lower_bound: int) -> Run:
     """The best run of all that are tried; raises StuckError if none gets to the end."""
     search = Search(tables, options, lower_bound)
     n_tasks = len(tables.engine)
-    search.portfolio(max(2, min(24, options.portfolio_tasks // max(1, n_tasks))))
+    search.portfolio(max(2, min(_MOST_RULES, options.portfolio_tasks // max(1, n_tasks))))
+    if search.best is None:
+        search.portfolio(_MOST_RULES)
     if search.best is not None:
         search.pack_afterwards()
     else:
@@ -127,7 +133,7 @@ class Search:
         if order is None:
             return
         self.sequence = order
-        self.portfolio(24)
+        self.portfolio(_MOST_RULES)
         for later in (True, False):
             policy = Policy(key="order", margin=None, prefetch=False, addresses_later=later)
             self.run(order, order_of(self.tables, order), policy, None)
@@ -179,7 +185,8 @@ class Search:
 
     def _policies(self) -> Iterator[Policy]:
         base = self._base()
-        for margin in (1, 2):
+        # The first ones are the best for real networks, each on another kind of machine.
+        for margin in (1, None, 2):
             for key in _KEYS:
                 yield replace(base, key=key, margin=margin)
         for key in _KEYS:
@@ -187,7 +194,6 @@ class Search:
         if len(self.tables.engine) > self.options.many_rules_tasks:
             return
         for key in _KEYS:
-            yield replace(base, key=key, margin=None)
             yield replace(base, key=key, margin=0)
             yield replace(base, key=key, margin=4)
             yield replace(base, key=key, eviction="distance")

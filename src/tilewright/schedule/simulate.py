@@ -18,7 +18,7 @@ from tilewright.schedule.state import (
 )
 from tilewright.schedule.tables import LOAD, STORE, Tables
 
-_MOST_IN_VAIN = 500
+_MOST_IN_VAIN = 20_000
 """So many added transfers without any progress of the program are too many."""
 
 
