@@ -1,7 +1,8 @@
 from tests.report_timetables import by_hand
 
-from tilewright.report.lives import Hold, buffer_lives, bytes_in_use, port_holds, purposes
+from tilewright.report.lives import Hold, bytes_in_use, port_holds, purposes
 from tilewright.report.waits import Idle, Wait, idle_cycles, waits
+from tilewright.schedule.packed import buffer_lives
 
 
 def test_a_task_waited_for_whatever_ended_last() -> None:
