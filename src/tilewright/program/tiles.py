@@ -13,7 +13,7 @@ from tilewright.program.residence import Layout
 from tilewright.program.stages import Stage
 from tilewright.program.tile_cost import Sums
 
-MOST_TILES: Final = 60_000
+MOST_TILES: Final = 150_000
 
 
 @dataclass(frozen=True, slots=True)
