@@ -253,6 +253,7 @@ def test_an_onnx_model_may_be_given_as_a_file_or_as_a_value(tmp_path: Path) -> N
     assert name == "product"
 
 
+@pytest.mark.slow
 def test_salsa_is_a_search_of_our_own_that_gives_the_same_answer_twice(tmp_path: Path) -> None:
     first, second = (
         get_hardware_performance_zigzag(
