@@ -208,3 +208,9 @@ def test_a_wrong_plan_is_refused_by_a_replay(tmp_path: Path) -> None:
     file.write_text(json.dumps(plan), "utf-8")
     assert invoke("replay", str(file)).exit_code == 4
     assert invoke("replay", str(file), "--model", "ds_cnn").exit_code == 2
+
+
+def test_a_plan_of_more_than_a_megabyte_is_read_back(tmp_path: Path) -> None:
+    run("resnet18", "--on", "edge_tpu_like", "-o", str(tmp_path))
+    assert (tmp_path / "plan.json").stat().st_size > 2**20
+    assert invoke("explain", str(tmp_path), "--json").exit_code == 0

@@ -31,17 +31,17 @@ def parse_document(text: str, file: str, *, last_key_wins: bool = False) -> Docu
     return parse_any_yaml(text, file, last_key_wins=last_key_wins)
 
 
-def read_text(path: Path) -> str:
-    """The text of a file of a size that a person could have written.
+def read_text(path: Path, most_bytes: int = _MAX_BYTES) -> str:
+    """The text of a file; by default of a size that a person could have written.
 
     Raises:
         InputError: it cannot be read, is larger, or is no text.
     """
     try:
         with path.open("rb") as stream:
-            raw = stream.read(_MAX_BYTES + 1)
-        if len(raw) > _MAX_BYTES:
-            message = f"is larger than {_MAX_BYTES:,} bytes, which no description should be"
+            raw = stream.read(most_bytes + 1)
+        if len(raw) > most_bytes:
+            message = f"is larger than {most_bytes:,} bytes, which no such file should be"
             raise InputError(Problem(file=str(path), message=message))
         return raw.decode("utf-8")
     except OSError as error:

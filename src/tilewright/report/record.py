@@ -31,6 +31,8 @@ from tilewright.program.model import (
 from tilewright.report.improved_mapping import faster_array_cycles, wider_port_cycles
 
 SCHEMA = "tilewright-plan-1"
+MOST_BYTES = 2**30
+"""A plan of 100,000 tasks takes some 60 MB."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -157,14 +159,15 @@ def read_record(path: str | Path) -> PlanRecord:
     """
     file = Path(path)
     file = file / "plan.json" if file.is_dir() else file
-    text = read_text(file)
+    text = read_text(file, MOST_BYTES)
     try:
         data = json.loads(text)
         if data["schema"] != SCHEMA:
             raise KeyError("schema")
         return _record(data)
     except (ValueError, KeyError, TypeError, IndexError) as error:
-        message = f"is no plan that can be read: {type(error).__name__} at {error}"
+        missing = isinstance(error, KeyError)
+        message = f"is no plan that can be read: {'no ' if missing else ''}{error}"
         hint = "write one with `tilewright plan NETWORK --on MACHINE -o FOLDER`"
         raise InputError(Problem(file=str(file), message=message, hint=hint)) from None
 

@@ -16,11 +16,6 @@ class Fill:
     peak_bytes: int
     bound_bytes: int
 
-    @property
-    def gap_bytes(self) -> int:
-        """Bytes between the two; 0 proves that no placement of these lives is tighter."""
-        return self.peak_bytes - self.bound_bytes
-
 
 def packed(timetable: Timetable, options: PackOptions) -> tuple[Timetable, Mapping[str, Fill]]:
     """The timetable with the tightest addresses found, and how full each placed space gets."""
