@@ -9,11 +9,17 @@ from tilewright.program.tile import tileable
 
 
 def shares(
-    network: Network, stage: Stage, unrolled: Mapping[str, int], cores: int, setup_cycles: int
+    network: Network,
+    stage: Stage,
+    unrolled: Mapping[str, int],
+    cores: int,
+    setup_cycles: int,
+    rows: str = "",
 ) -> tuple[Ranges, ...]:
     """The ranges of each core's part; fewer parts than cores where more would not help.
 
-    An op that takes less than it takes to set up one more transfer stays on one core.
+    An op that takes less than it takes to set up one more transfer stays on one core. The loop
+    `rows`, along which all cores go through a cascade together, is not shared out.
     """
     sizes = stage.op.sizes
     full: Ranges = {dim: (0, size) for dim, size in stage.op.dims}
@@ -25,6 +31,8 @@ def shares(
     if stage.worker == "array" and least <= setup_cycles:
         return best
     for dim in (*weights, *rest) if _is_heavy(network, stage) else (*rest, *weights):
+        if dim == rows:
+            continue
         chunk = _largest_share(sizes[dim], cores, unrolled.get(dim, 1))
         steps = _steps({**sizes, dim: chunk}, unrolled)
         if steps < least:

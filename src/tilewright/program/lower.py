@@ -20,9 +20,11 @@ from tilewright.program.boxes import (
     touched,
 )
 from tilewright.program.build import Builder, Copy
+from tilewright.program.cascade import Cascade, Flow, flow_of
 from tilewright.program.model import Access, Box, Charge, Program, Route, Space, Task, TaskKind
 from tilewright.program.places import Places, core_engine, places_of, vector_engine
 from tilewright.program.residence import ANYWHERE, Layout, Residence
+from tilewright.program.rings import Ring, ring_box
 from tilewright.program.stages import Stage, Storage, stages_of, storages
 from tilewright.program.tile import Goal, tileable
 from tilewright.program.tile_cost import Sums, TileCost, TileCosts
@@ -41,7 +43,12 @@ class Lowered:
 
 
 def lower(
-    network: Network, machine: Machine, order: Sequence[Op], goal: Goal, options: SearchOptions
+    network: Network,
+    machine: Machine,
+    order: Sequence[Op],
+    goal: Goal,
+    options: SearchOptions,
+    cascades: Sequence[Cascade] = (),
 ) -> Lowered:
     """The program of a network on a machine, its ops in the given order.
 
@@ -53,14 +60,19 @@ def lower(
     joins = homes[0] is not None and all(home == homes[0] for home in homes)
     storage, stages = storages(network, stages_of(network, order, joins_on_array=joins))
     costs = TileCosts(network=network, places=places, options=options)
-    residence = Residence(network, places, costs, stages, storage, goal)
+    flows = [flow_of(network, stages, storage, cascade) for cascade in cascades]
+    by_stage = {number: flow for flow in flows if flow for number in flow.cascade.stages}
+    residence = Residence(network, places, costs, stages, storage, goal, by_stage)
     layout = residence.layout()
     refuse_too_many(stages, layout)
     lowering = Lowering(
         network, places, costs, residence, layout, Builder(network, places, storage)
     )
     for number in range(len(stages)):
-        lowering.emit(number)
+        if number not in by_stage:
+            lowering.emit(number)
+        elif number == by_stage[number].cascade.first:
+            lowering.emit_cascade(by_stage[number])
     return Lowered(
         program=lowering.program(),
         stages=tuple(stages),
@@ -87,6 +99,8 @@ class Lowering:
     partial: dict[tuple[int, Box], int] = field(default_factory=dict)
     last: dict[int, int] = field(default_factory=dict)
     """Per core the last tile of the stage at hand."""
+    rings: dict[tuple[str, int], Ring] = field(default_factory=dict)
+    """Rolling buffers of the cascade at hand, by tensor and core."""
 
     @property
     def stages(self) -> Sequence[Stage]:
@@ -122,7 +136,7 @@ class Lowering:
         """Emit a stage's tiles, one core's after the other's, in the order of its tiling."""
         stage, tiles = self.stages[number], self._tiles(number)
         sharing = self._sharing(stage, tiles)
-        self.last.clear()
+        self.last = {}
         self._fetch_ahead(number)
         for column in zip_longest(*tiles):
             for tile in column:
@@ -131,9 +145,49 @@ class Lowering:
                     self._emit_tile(stage, tile, sharing)
         self.partial.clear()
 
-    def _tiles(self, number: int) -> list[list[Tile]]:
-        """A stage's tiles by core."""
+    def emit_cascade(self, flow: Flow) -> None:
+        """Emit the tiles of several stages, some rows of each in turn."""
+        last: dict[int, dict[int, int]] = {number: {} for number in flow.cascade.stages}
+        self.rings = self._rings_of(flow)
+        for turn in flow.turns:
+            stage, self.last = self.stages[turn.stage], last[turn.stage]
+            rows = {flow.loops[turn.stage]: (turn.start, turn.stop)}
+            tiles = self._tiles(turn.stage, rows)
+            sharing = self._sharing(stage, tiles)
+            for column in zip_longest(*tiles):
+                for tile in column:
+                    if tile is not None:
+                        self._emit_tile(stage, tile, sharing)
+            self.partial.clear()
+        self.rings = {}
+
+    def _rings_of(self, flow: Flow) -> dict[tuple[str, int], Ring]:
+        """The rolling buffers of a cascade; those that fill from outside are empty at first."""
+        found = {}
+        for (first, root), roll in self.layout.rings.items():
+            for core in range(self.places.cores):
+                box = self.layout.boxes.get((root, core))
+                if first != flow.cascade.first or box is None:
+                    continue
+                memory = self.residence.ring_memory(root)
+                space = self.places.named(memory, core)
+                buffer = self.builder.ring(root, ring_box(box, roll.axis, roll.rows), space)
+                found[root, core] = Ring(
+                    builder=self.builder,
+                    root=root,
+                    box=box,
+                    axis=roll.axis,
+                    rows=roll.rows,
+                    memory=memory,
+                    buffer=buffer,
+                    arrived=None if root in flow.rolls else 0,
+                )
+        return found
+
+    def _tiles(self, number: int, rows: Ranges | None = None) -> list[list[Tile]]:
+        """A stage's tiles by core; of a stage in a cascade, those of some of its rows."""
         tiling, parts = self.layout.tilings[number], self.layout.parts[number]
+        parts = tuple({**part, **(rows or {})} for part in parts)
         sums = [d for d in tileable(self.stages[number].op)[2] if d in tiling.order]
         return [
             [
@@ -151,6 +205,8 @@ class Lowering:
         left = self._worth_joining() - self._constant_bytes(number)
         for later in range(number + 1, len(self.stages)):
             left -= self._constant_bytes(later)
+            if later in self.layout.flows:
+                return
             tiles = self._tiles(later)
             if left < 0 or any(len(of_core) > 1 for of_core in tiles):
                 return
@@ -207,7 +263,7 @@ class Lowering:
         reads = []
         for operand, box in self._boxes(stage, tile):
             cores = sharing.get((operand.tensor, box), (core,))
-            reads.append(self._read(stage, operand, box, core, cores))
+            reads += self._read(stage, operand, box, core, cores)
         self._start_copies()
         reads += self._partial_sums(stage, core, ranges, sums.continued)
         if sums.unfinished:
@@ -326,28 +382,50 @@ class Lowering:
 
     def _read(
         self, stage: Stage, operand: Operand, box: Box, core: int, sharing: Sequence[int]
-    ) -> Access:
+    ) -> list[Access]:
         """Where a task finds a box of an operand; the copy that brings it there is put in."""
         tensor = operand.tensor
         root = self.storage[tensor].root
         memory = self.residence.where(stage, operand)
-        kept = self._kept(root, core)
-        if kept is not None:
-            view = self.builder.view(kept, tensor)
-            here = self.residence.home_of_kept(root)
+        ring = self.rings.get((root, core))
+        kept = None if ring is not None else self._kept(root, core)
+        if ring is not None or kept is not None:
+            if ring is not None:
+                self._fill(ring, box[ring.axis][1])
+                held, here = ring.accesses(tensor, box), ring.memory
+            else:
+                assert kept is not None
+                held = [Access(self.builder.view(kept, tensor), box)]
+                here = self.residence.home_of_kept(root)
             if memory in (ANYWHERE, here):
-                return Access(view, box)
+                return held
             target = self.places.named(memory or here, core)
-            return self._bring(Access(view, box), [target], target, kind="move")
+            return [self._bring(access, [target], target, kind="move") for access in held]
         outside = self.builder.view(self.builder.outside(root, self._beyond(root)), tensor)
         home = self.places.home("I1")
         if memory is None or (memory == ANYWHERE and home is None):
-            return Access(outside, box)
+            return [Access(outside, box)]
         name = memory or (home.name if home is not None else "")
         targets = [self.places.named(name, number) for number in sharing]
-        return self._bring(
-            Access(outside, box), targets, self.places.named(name, core), kind="load"
-        )
+        wanted = self.places.named(name, core)
+        return [self._bring(Access(outside, box), targets, wanted, kind="load")]
+
+    def _fill(self, ring: Ring, upto: int) -> None:
+        """Bring rows from outside that have not come yet, to all cores that want the same."""
+        if ring.arrived is None or upto <= ring.arrived:
+            return
+        alike = [
+            other
+            for (root, _), other in self.rings.items()
+            if (root, other.box, other.arrived) == (ring.root, ring.box, ring.arrived)
+        ]
+        rows = (ring.arrived, upto)
+        box = (*ring.box[: ring.axis], rows, *ring.box[ring.axis + 1 :])
+        outside = self.builder.outside(ring.root, self._beyond(ring.root))
+        for parts in zip(*(other.accesses(ring.root, box) for other in alike), strict=True):
+            self.pending.append(Copy(Access(outside, parts[0].box), parts, "load"))
+        for other in alike:
+            other.arrived = upto
 
     def _kept(self, root: str, core: int) -> int | None:
         """The buffer in which a core keeps a tensor; an input that is kept is loaded at once."""
@@ -462,6 +540,8 @@ class Lowering:
         root, below = self.residence.root_box(tensor, box)
         back = [start - moved for (start, _), (moved, _) in zip(box, below, strict=True)]
         for core in range(self.places.cores):
+            if (root, core) in self.rings:
+                yield from ((core, a) for a in self.rings[root, core].accesses(tensor, box))
             if (root, core) not in self.layout.kept:
                 continue
             common = overlap(self.layout.kept[root, core], below)
@@ -474,6 +554,7 @@ class Lowering:
     def _goes_out(self, tensor: str) -> bool:
         """Whether a tensor has to be outside: it is a result, or part of one, or is not kept."""
         root = self.storage[tensor].root
-        is_kept = any((root, core) in self.layout.kept for core in range(self.places.cores))
+        keys = [(root, core) for core in range(self.places.cores)]
+        is_kept = any(key in self.layout.kept or key in self.rings for key in keys)
         results = {self.storage[t.name].root for t in self.network.outputs}
         return root in results or not is_kept

@@ -22,10 +22,12 @@ from tilewright.program.boxes import (
     touched,
     whole,
 )
+from tilewright.program.cascade import Flow, Roll
 from tilewright.program.cores import shares
 from tilewright.program.model import Box, Space
 from tilewright.program.places import Places
 from tilewright.program.refusal import refusal
+from tilewright.program.rings import ring_box
 from tilewright.program.stages import Stage, Storage
 from tilewright.program.tile import (
     Goal,
@@ -56,6 +58,12 @@ class Layout:
     kept: Mapping[tuple[str, int], Box]
     in_place: Mapping[int, str]
     """Stages whose result takes the place of an input: its root tensor."""
+    flows: Mapping[int, Flow]
+    """Cascades by each of their stages."""
+    rings: Mapping[tuple[int, str], Roll]
+    """Tensors that pass through rolling buffers, by the first stage of their cascade."""
+    boxes: Mapping[tuple[str, int], Box]
+    """What each core reads of a tensor."""
 
 
 @dataclass
@@ -68,6 +76,8 @@ class Residence:
     stages: Sequence[Stage]
     storage: Mapping[str, Storage]
     goal: Goal
+    flows: Mapping[int, Flow] = field(default_factory=dict)
+    """Cascades by each of their stages."""
     parts: list[tuple[Ranges, ...]] = field(default_factory=list)
     unrolled: list[Mapping[str, int]] = field(default_factory=list)
     boxes: dict[tuple[str, int], Box] = field(default_factory=dict)
@@ -86,11 +96,13 @@ class Residence:
         Raises:
             InfeasibleError: an op does not fit however it is cut.
         """
-        for stage in self.stages:
+        for number, stage in enumerate(self.stages):
             factors = self.costs.unrolled(stage.op) if stage.worker == "array" else {}
             self.unrolled.append(factors)
             setup = self.places.setup_cycles
-            self.parts.append(shares(self.network, stage, factors, self.places.cores, setup))
+            rows = self.flows[number].loops[number] if number in self.flows else ""
+            cores = self.places.cores
+            self.parts.append(shares(self.network, stage, factors, cores, setup, rows))
         self._find_boxes()
         for name in self._roots():
             if not self._may_keep(name):
@@ -109,7 +121,21 @@ class Residence:
             tilings=tuple(t for t in tilings if t is not None),
             kept={key: box for key, box in self.boxes.items() if key[0] not in self.gone},
             in_place={number: name for number, name in in_place if name is not None},
+            flows=self.flows,
+            rings={
+                (flow.cascade.first, root): roll
+                for flow in self.flows.values()
+                for root, roll in self._rings(flow)
+            },
+            boxes=self.boxes,
         )
+
+    def _rings(self, flow: Flow) -> Iterator[tuple[str, Roll]]:
+        """Tensors that a cascade holds some rows of: its own, and those from outside not kept."""
+        yield from flow.rolls.items()
+        for root, roll in flow.inputs.items():
+            if root in self.gone:
+                yield root, roll
 
     def _find_boxes(self) -> None:
         for stage, parts in zip(self.stages, self.parts, strict=True):
@@ -147,6 +173,8 @@ class Residence:
         """Inputs come tile by tile, unless they come only once."""
         tensor = self.network.by_name[root]
         if self.places.home(OUTPUT_OPERAND) is None or not self._bytes(root):
+            return False
+        if any(root in flow.rolls for flow in self.flows.values()):
             return False
         if tensor.role == "input":
             origin = self.places.origin("I1")
@@ -198,6 +226,8 @@ class Residence:
             if not roots:
                 break
             largest = max(roots, key=lambda name: (self._bytes(name), name))
+            if now is not None and number in self.flows:
+                return
             if now is not None:
                 self.gone[largest] = None
                 other = self._tiling(number)
@@ -225,9 +255,10 @@ class Residence:
         return 2 * self._bytes(root) / float(route.bytes_per_cycle)
 
     def _touched_roots(self, number: int) -> list[str]:
-        """Roots of a stage's inputs and results that could be kept."""
-        stage = self.stages[number]
-        names = [o.tensor for o in (*stage.inputs, *stage.results)]
+        """Roots of inputs and results of a stage, or of its cascade, that could be kept."""
+        together = self.flows[number].cascade.stages if number in self.flows else (number,)
+        stages = [self.stages[n] for n in together]
+        names = [o.tensor for stage in stages for o in (*stage.inputs, *stage.results)]
         roots = dict.fromkeys(self.storage[name].root for name in names)
         return [root for root in roots if (root, 0) in self.boxes and self._bytes(root)]
 
@@ -240,6 +271,8 @@ class Residence:
 
     def _overwritten(self, number: int) -> str | None:
         """The input whose place a stage's result may take: kept, and of no use to anybody else."""
+        if number in self.flows:
+            return None
         stage = self.stages[number]
         result = stage.results[0]
         made = self.storage[result.tensor].root
@@ -297,11 +330,16 @@ class Residence:
             if root not in self.gone and root != replaced:
                 home = self.home_of_kept(root)
                 room[home] -= _aligned(self._bytes(root), self.places.named(home, 0))
+        lengths = {dim: stop - start for dim, (start, stop) in ranges.items()}
+        if number in self.flows:
+            flow = self.flows[number]
+            lengths[flow.loops[number]] = flow.turn_rows(number)
+            self._leave_room(number, flow, room)
         unit = self.places.core.vector or default_vector_unit(self.places.core)
         spaces = [s for s in self.places.spaces if s.kind == "scratchpad"]
         return Work(
             op=stage.op,
-            lengths={dim: stop - start for dim, (start, stop) in ranges.items()},
+            lengths=lengths,
             tenants=tuple(self._tenants(number)),
             room=room,
             unrolled=self.unrolled[number],
@@ -312,13 +350,51 @@ class Residence:
             at_most=self._in_step(number),
         )
 
+    def _leave_room(self, number: int, flow: Flow, room: dict[str, int]) -> None:
+        """Take off what a cascade holds beside the tiles of one of its stages.
+
+        Constants of the other stages stay if those of all do; else they come for every step.
+        """
+        for root, roll in self._rings(flow):
+            memory = self.ring_memory(root)
+            room[memory] -= _aligned(self.ring_bytes(root, roll), self.places.named(memory, 0))
+        constants = {n: self._constant_bytes(n) for n in flow.cascade.stages}
+        for memory in room:
+            total = sum(sizes.get(memory, 0) for sizes in constants.values())
+            if total <= room[memory] * 3 // 4:
+                room[memory] -= total - constants[number].get(memory, 0)
+
+    def _constant_bytes(self, number: int) -> dict[str, int]:
+        """Bytes of a stage's constants by memory."""
+        stage, sizes = self.stages[number], dict[str, int]()
+        for operand in stage.inputs:
+            tensor, memory = self.network.by_name[operand.tensor], self.where(stage, operand)
+            if tensor.role == "constant" and memory:
+                box = touched(operand, self.parts[number][0], tensor.shape)
+                size = _aligned(size_bytes(box, tensor), self.places.named(memory, 0))
+                sizes[memory] = sizes.get(memory, 0) + size
+        return sizes
+
+    def ring_memory(self, root: str) -> str:
+        """The memory that a tensor passes through row by row."""
+        made = any(root in flow.rolls for flow in self.flows.values())
+        home = self.places.home(OUTPUT_OPERAND if made else "I1")
+        assert home is not None
+        return home.name
+
+    def ring_bytes(self, root: str, roll: Roll) -> int:
+        """Bytes of a core's rolling buffer, of the core that needs most."""
+        tensor = self.network.by_name[root]
+        boxes = [box for (name, _), box in self.boxes.items() if name == root]
+        return max(size_bytes(ring_box(box, roll.axis, roll.rows), tensor) for box in boxes)
+
     def _in_step(self, number: int) -> dict[str, int]:
         """Tile lengths with which a vector op keeps step with the tiles of the op before it.
 
         Another engine then works on the next tile meanwhile.
         """
         stage = self.stages[number]
-        if stage.worker != "vector":
+        if stage.worker != "vector" or number in self.flows:
             return {}
         before = [
             (n, o) for o in stage.op.inputs for n in range(number) if self._makes(n, o.tensor)
@@ -357,6 +433,8 @@ class Residence:
         if self.comes_whole(stage, operand):
             operand = replace(operand, index=None)
         root = self.storage[operand.tensor].root
+        if number in self.flows and root in dict(self._rings(self.flows[number])):
+            return
         kept = (root, 0) in self.boxes and root not in self.gone
         here = kept and memory in (ANYWHERE, self.home_of_kept(root))
         if self._is_stored_from_kept(number, operand) if kept and result else here:
