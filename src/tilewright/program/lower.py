@@ -25,6 +25,7 @@ from tilewright.program.model import Access, Box, Charge, Program, Route, Space,
 from tilewright.program.places import Places, core_engine, places_of, vector_engine
 from tilewright.program.residence import ANYWHERE, Layout, Residence
 from tilewright.program.rings import Ring, ring_box
+from tilewright.program.rows import Rows
 from tilewright.program.stages import Stage, Storage, stages_of, storages
 from tilewright.program.tile import Goal, tileable
 from tilewright.program.tile_cost import Sums, TileCost, TileCosts
@@ -60,7 +61,8 @@ def lower(
     joins = homes[0] is not None and all(home == homes[0] for home in homes)
     storage, stages = storages(network, stages_of(network, order, joins_on_array=joins))
     costs = TileCosts(network=network, places=places, options=options)
-    flows = [flow_of(network, stages, storage, cascade) for cascade in cascades]
+    rows = Rows(network, stages, storage)
+    flows = [flow_of(rows, cascade) for cascade in cascades]
     by_stage = {number: flow for flow in flows if flow for number in flow.cascade.stages}
     residence = Residence(network, places, costs, stages, storage, goal, by_stage)
     layout = residence.layout()

@@ -127,7 +127,7 @@ class Task:
 
     `tile` gives, for a compute task, the ranges of its op's loops; the ops in `fused` are applied
     to its result before it is written. `after` are earlier tasks (indices) that must have ended.
-    `ports` are held from `setup_cycles` after the start on.
+    `ports` are held from `setup_cycles` after the start on, one lane for every time one is named.
     """
 
     name: str

@@ -1,0 +1,217 @@
+"""Rows: how the rows of a stage's result depend on rows of what it reads.
+
+Rows are positions along one axis of a tensor; to make a row, a stage reads a window of rows of each
+of its inputs, or, where the axis has nothing to do with the input, all of it.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+
+from tilewright.network.graph import Network, Operand
+from tilewright.program.boxes import meet, shifted, whole
+from tilewright.program.model import Box
+from tilewright.program.stages import Stage, Storage
+from tilewright.program.tile import tileable
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RowRead:
+    """Rows of a tensor that a stage reads, as a function of the rows that it makes.
+
+    To make row r it reads rows (factor × r + low) / divisor to (factor × r + high) / divisor.
+    """
+
+    tensor: str
+    root: str
+    axis: int
+    factor: int
+    low: int
+    high: int
+    divisor: int
+    size: int
+
+    def rows(self, start: int, stop: int) -> tuple[int, int]:
+        """The rows that it takes to make rows [start, stop), padding left out."""
+        if start >= stop:
+            return self.size, self.size
+        first = -(-(self.factor * start + self.low) // self.divisor)
+        last = (self.factor * (stop - 1) + self.high) // self.divisor
+        first = min(max(first, 0), self.size)
+        return first, max(first, min(last + 1, self.size))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StageRows:
+    """The loop of a stage that walks the rows of its result, and what it reads for them."""
+
+    root: str
+    axis: int
+    loop: str
+    size: int
+    reads: tuple[RowRead, ...]
+    wholes: tuple[str, ...]
+    """Tensors that are read as a whole for every row."""
+
+
+@dataclass
+class Rows:
+    """The rows of all stages, looked up once for every axis."""
+
+    network: Network
+    stages: Sequence[Stage]
+    storage: Mapping[str, Storage]
+    _found: dict[tuple[int, int], StageRows | None] = field(default_factory=dict)
+
+    def linked(self, first: int, last: int, axis: int) -> dict[int, StageRows] | None:
+        """The rows of stages that go through one axis together, from that of the last result.
+
+        None if one of them has no such rows, or reads another's result as a whole.
+        """
+        axes: dict[str, int] = {}
+        found: dict[int, StageRows] = {}
+        for number in range(last, first - 1, -1):
+            root = self.root(number)
+            stage = self.of(number, axes.setdefault(root, axis))
+            if stage is None:
+                return None
+            for read in stage.reads:
+                if axes.setdefault(read.root, read.axis) != read.axis:
+                    return None
+            if any(self.makers(name, range(first, last + 1)) for name in stage.wholes):
+                return None
+            found[number] = stage
+        return found
+
+    def of(self, number: int, axis: int) -> StageRows | None:
+        """The rows of one stage along an axis of its result; None if it has none."""
+        if (number, axis) not in self._found:
+            self._found[number, axis] = self._rows(number, axis)
+        return self._found[number, axis]
+
+    def root(self, number: int) -> str:
+        """The storage that a stage's first result lies in."""
+        return self.storage[self.stages[number].results[0].tensor].root
+
+    def makers(self, tensor: str, numbers: Iterable[int]) -> tuple[int, ...]:
+        """Stages among some whose result lies where a tensor does."""
+        root, place = self._places[tensor]
+        found = []
+        for number in numbers:
+            other, made = self._places[self.stages[number].results[0].tensor]
+            if other == root and (place is None or made is None or meet(place, made)):
+                found.append(number)
+        return tuple(found)
+
+    def readers(self, linked: Mapping[int, StageRows]) -> dict[str, list[tuple[int, RowRead]]]:
+        """Who reads rows of each storage."""
+        found: dict[str, list[tuple[int, RowRead]]] = {}
+        for number in sorted(linked):
+            for read in linked[number].reads:
+                found.setdefault(read.root, []).append((number, read))
+        return found
+
+    def private(self, linked: Mapping[int, StageRows]) -> set[str]:
+        """Storages that some stages make and read, and nobody else touches."""
+        read = self.readers(linked)
+        found = set()
+        for root in {stage.root for stage in linked.values()} & read.keys():
+            if root not in self._outputs and all(n in linked for n in self.users[root]):
+                found.add(root)
+        return found
+
+    @cached_property
+    def users(self) -> dict[str, list[int]]:
+        """By storage, the stages that read or write it."""
+        found: dict[str, list[int]] = {}
+        for number, stage in enumerate(self.stages):
+            names = [o.tensor for o in (*stage.inputs, *stage.results)]
+            for root in dict.fromkeys(self.storage[name].root for name in names):
+                found.setdefault(root, []).append(number)
+        return found
+
+    @cached_property
+    def _outputs(self) -> set[str]:
+        return {self.storage[tensor.name].root for tensor in self.network.outputs}
+
+    @cached_property
+    def _places(self) -> dict[str, tuple[str, Box | None]]:
+        """By tensor its storage and where it lies there; None: under another shape."""
+        found: dict[str, tuple[str, Box | None]] = {}
+        for tensor in self.network.tensors:
+            lies = self.storage[tensor.name]
+            box = None if lies.origin is None else shifted(whole(tensor.shape), lies.origin)
+            found[tensor.name] = lies.root, box
+        return found
+
+    def _rows(self, number: int, axis: int) -> StageRows | None:
+        stage = self.stages[number]
+        loop = _row_loop(stage, axis)
+        if loop is None or not self._same_rows(stage.results[0].tensor, axis):
+            return None
+        reads, wholes = [], []
+        for operand in stage.inputs:
+            if self.network.by_name[operand.tensor].role == "constant":
+                continue
+            along = _axes_with(operand, loop)
+            if not along:
+                wholes.append(operand.tensor)
+                continue
+            read = self._read(stage, operand, loop, along[0])
+            if len(along) > 1 or read is None:
+                return None
+            reads.append(read)
+        return StageRows(
+            root=self.root(number),
+            axis=axis,
+            loop=loop,
+            size=stage.op.sizes[loop],
+            reads=tuple(reads),
+            wholes=tuple(wholes),
+        )
+
+    def _read(self, stage: Stage, operand: Operand, loop: str, axis: int) -> RowRead | None:
+        index = (operand.index or ())[axis]
+        factor = dict(index.terms)[loop]
+        if factor <= 0 or not self._same_rows(operand.tensor, axis):
+            return None
+        others = [other * (stage.op.sizes[dim] - 1) for dim, other in index.terms if dim != loop]
+        return RowRead(
+            tensor=operand.tensor,
+            root=self.storage[operand.tensor].root,
+            axis=axis,
+            factor=factor,
+            low=index.offset + sum(min(0, reach) for reach in others),
+            high=index.offset + sum(max(0, reach) for reach in others),
+            divisor=index.divisor,
+            size=self.network.by_name[operand.tensor].shape[axis],
+        )
+
+    def _same_rows(self, tensor: str, axis: int) -> bool:
+        """Whether rows of a tensor are rows of its storage, under the same number."""
+        lies = self.storage[tensor]
+        if lies.origin is None or axis >= len(lies.origin) or lies.origin[axis]:
+            return False
+        shape, root = self.network.by_name[tensor].shape, self.network.by_name[lies.root].shape
+        return len(shape) == len(root) and shape[axis] == root[axis]
+
+
+def _row_loop(stage: Stage, axis: int) -> str | None:
+    """The loop that alone walks an axis of a stage's only result, one row at a time."""
+    index = stage.results[0].index
+    if len(stage.results) != 1 or index is None or axis >= len(index):
+        return None
+    walked = index[axis]
+    if stage.worker == "move" or len(walked.terms) != 1 or walked.offset or walked.divisor > 1:
+        return None
+    loop, factor = walked.terms[0]
+    weights, rest, _ = tileable(stage.op)
+    return loop if factor == 1 and loop in (*weights, *rest) else None
+
+
+def _axes_with(operand: Operand, loop: str) -> list[int]:
+    return [
+        axis
+        for axis, index in enumerate(operand.index or ())
+        if any(dim == loop for dim, _ in index.terms)
+    ]
