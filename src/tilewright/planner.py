@@ -1,6 +1,6 @@
 """Network and machine to plan: the one place that strings the steps together."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from importlib import import_module
@@ -15,7 +15,7 @@ from tilewright.mapping.search import Objective, SearchOptions
 from tilewright.network.graph import Network, Op
 from tilewright.placement.pack import PackOptions
 from tilewright.program.bounds import NetworkBounds
-from tilewright.program.lower import lower
+from tilewright.program.lower import lower, prepare
 from tilewright.program.model import Program, Timetable
 from tilewright.program.order_network import problem_of
 from tilewright.program.order_search import OrderOptions, least_peak
@@ -29,6 +29,8 @@ from tilewright.schedule.packed import Fill, packed
 from tilewright.schedule.schedule import schedule
 
 PlanObjective = Goal | Literal["memory"]
+Watcher = Callable[[str], None]
+"""Is told each step of planning when it begins."""
 
 CUTS = 64
 """Sizes of scratchpads that the objective `memory` looks at are this many parts of the whole."""
@@ -136,6 +138,11 @@ class Plan:
                 busy[port] += task.cycles - task.setup_cycles
         return busy
 
+    @cached_property
+    def explanation(self) -> Any:
+        """Why it takes as long as it does, as `tilewright explain` has it; None for long plans."""
+        return import_module("tilewright.report.explain").explanation_of(self)
+
     def summary(self) -> Any:
         """A table of the figures that matter, for a terminal or a notebook."""
         return import_module("tilewright.report.plan").plan_view(self)
@@ -149,7 +156,12 @@ class Plan:
         import_module("tilewright.report.plan_files").save(self, Path(folder))
 
 
-def plan(network: Network, machine: Machine, options: PlanOptions | None = None) -> Plan:
+def plan(
+    network: Network,
+    machine: Machine,
+    options: PlanOptions | None = None,
+    watcher: Watcher = lambda step: None,
+) -> Plan:
     """The plan of a network on a machine.
 
     Raises:
@@ -161,20 +173,22 @@ def plan(network: Network, machine: Machine, options: PlanOptions | None = None)
     limited = with_memory_limits(machine, options.memory_limits)
     with without_garbage_collection():
         if options.objective == "memory":
-            return _in_least_memory(network, limited, options)
-        return _planned(network, limited, options)
+            return _in_least_memory(network, limited, options, watcher)
+        return _planned(network, limited, options, watcher)
 
 
-def _in_least_memory(network: Network, machine: Machine, options: PlanOptions) -> Plan:
+def _in_least_memory(
+    network: Network, machine: Machine, options: PlanOptions, watcher: Watcher
+) -> Plan:
     """The plan in the smallest scratchpads, all cut alike, that still hold one; to a 64th."""
     sizes = {m.name: m.size_bytes for m in machine.memories if m.role == "scratchpad"}
-    best = _planned(network, machine, options)
+    best = _planned(network, machine, options, watcher)
     fits, fails = CUTS, 0
     while fits - fails > 1:
         middle = (fits + fails) // 2
         limits = tuple((name, size * middle // CUTS) for name, size in sizes.items())
         try:
-            best = _planned(network, with_memory_limits(machine, limits), options)
+            best = _planned(network, with_memory_limits(machine, limits), options, watcher)
         except InfeasibleError:
             fails = middle
         else:
@@ -182,15 +196,20 @@ def _in_least_memory(network: Network, machine: Machine, options: PlanOptions) -
     return replace(best, machine=machine)
 
 
-def _planned(network: Network, limited: Machine, options: PlanOptions) -> Plan:
+def _planned(network: Network, limited: Machine, options: PlanOptions, watcher: Watcher) -> Plan:
+    watcher("compute order")
     order = compute_order(network, options.order_steps)
+    watcher("tiles and mappings")
     goal: Goal = "latency" if options.objective == "memory" else options.objective
-    lowered = lower(network, limited, order, goal, _search(options))
+    lowered = lower(prepare(network, limited, order, _search(options)), goal)
+    watcher("times")
     least = bounds(lowered.program)
     scheduled = schedule(lowered.program, options.schedule, least)
+    watcher("addresses")
     timetable, fills = packed(scheduled, options.packing)
     timetable = replace(timetable, edges=control_edges(timetable))
     if options.checked:
+        watcher("check")
         check(timetable, network)
     return Plan(
         network=network,

@@ -25,7 +25,7 @@ from tilewright.mapping.search import SearchOptions
 from tilewright.network.graph import Network
 from tilewright.network.load import load_network
 from tilewright.planner import Plan, PlanOptions, plan
-from tilewright.program.lower import lower
+from tilewright.program.lower import lower, prepare
 from tilewright.program.model import Program, Timetable
 from tilewright.replay.emulate import replay
 from tilewright.replay.emulate_compare import agreements
@@ -142,7 +142,7 @@ def spilling() -> tuple[Program, Timetable]:
     network = reference("gpt2_block")[0]
     options = SearchOptions(lpf_limit=4)
     machine = load_machine("tpu_like")
-    program = lower(network, machine, network.ops, "latency", options).program
+    program = lower(prepare(network, machine, network.ops, options), "latency").program
     need: dict[str, int] = {}
     for task in program.tasks:
         used: dict[str, dict[int, int]] = {}

@@ -9,7 +9,7 @@ from tests.small_networks import networks
 from tilewright.errors import InfeasibleError
 from tilewright.mapping.search import SearchOptions
 from tilewright.network.graph import Network
-from tilewright.program.lower import Lowered, lower
+from tilewright.program.lower import Lowered, lower, prepare
 from tilewright.program.tile import Goal
 from tilewright.replay.check import problems
 from tilewright.schedule.options import ScheduleOptions
@@ -36,7 +36,7 @@ goals = st.sampled_from(["latency", "latency", "energy", "traffic"])
 def lowered(network: Network, small: Small, goal: Goal) -> Lowered | None:
     """What lowering makes of it; None if it says that the network does not fit."""
     try:
-        return lower(network, small_machine(small), network.ops, goal, QUICK)
+        return lower(prepare(network, small_machine(small), network.ops, QUICK), goal)
     except InfeasibleError as refused:
         if not all(problem.message for problem in refused.problems):
             raise

@@ -16,7 +16,6 @@ from math import ceil
 
 import numpy as np
 
-from tilewright.mapping.network import default_vector_unit
 from tilewright.network.graph import Network, Operand, Tensor
 from tilewright.program.boxes import size_bytes, touched
 from tilewright.program.places import Places
@@ -51,7 +50,6 @@ def network_bounds(
     costs: TileCosts,
 ) -> NetworkBounds:
     """Bounds from the least work of every stage and the bytes that must come and go."""
-    unit = places.core.vector or default_vector_unit(places.core)
     array, vector = np.zeros(len(stages)), 0.0
     weights = np.zeros(len(stages))
     known: set[str] = set()
@@ -59,7 +57,7 @@ def network_bounds(
         if stage.worker == "array":
             array[number] = costs.fewest_steps(stage.op) / places.cores
         elif stage.worker == "vector":
-            vector += stage.op.points / unit.lanes / places.cores
+            vector += costs.fewest_vector_cycles(stage.op) / places.cores
         weights[number] = sum(_constant_bytes(network, stage, known))
     entering = int(weights.sum()) + _input_bytes(network, stages, storage)
     rate, room = _rate(places), _room(places)

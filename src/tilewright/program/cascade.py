@@ -7,6 +7,7 @@ rows that this takes, and so on; between two stages only rows that are still nee
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from typing import Final
 
 from tilewright.program.rows import Rows, StageRows
 
@@ -31,6 +32,20 @@ class Cascade:
     def stages(self) -> range:
         """The numbers of the stages."""
         return range(self.first, self.last + 1)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Strategy:
+    """Which stages run as cascades, and which tensors wait outside the scratchpads.
+
+    With `gone` given, everything else that can be kept is; without, every op decides for itself.
+    """
+
+    cascades: tuple[Cascade, ...] = ()
+    gone: tuple[str, ...] | None = None
+
+
+PLAIN: Final = Strategy()
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,7 +125,14 @@ class _Flowing:
             loops={number: self.linked[number].loop for number in self.cascade.stages},
             turns=tuple(self.turns),
             rolls={root: roll for root, roll in rolls.items() if root in self.inside},
-            inputs={root: roll for root, roll in rolls.items() if root not in self.made},
+            inputs={root: roll for root, roll in rolls.items() if self._comes_by_row(root)},
+        )
+
+    def _comes_by_row(self, root: str) -> bool:
+        """Whether a tensor comes from outside and nobody here reads it as a whole as well."""
+        wholes = [name for stage in self.linked.values() for name in stage.wholes]
+        return root not in self.made and all(
+            self.rows.storage[name].root != root for name in wholes
         )
 
     def _roll(self, root: str) -> Roll:

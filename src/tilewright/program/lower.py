@@ -1,7 +1,7 @@
 """From a network to a program: tiles become tasks, copies are put in where they are needed."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import chain, zip_longest
 
 from tilewright.errors import InfeasibleError, Problem
@@ -20,7 +20,7 @@ from tilewright.program.boxes import (
     touched,
 )
 from tilewright.program.build import Builder, Copy
-from tilewright.program.cascade import Cascade, Flow, flow_of
+from tilewright.program.cascade import PLAIN, Flow, Strategy, flow_of
 from tilewright.program.model import Access, Box, Charge, Program, Route, Space, Task, TaskKind
 from tilewright.program.places import Places, core_engine, places_of, vector_engine
 from tilewright.program.residence import ANYWHERE, Layout, Residence
@@ -43,28 +43,47 @@ class Lowered:
     bounds: NetworkBounds
 
 
-def lower(
-    network: Network,
-    machine: Machine,
-    order: Sequence[Op],
-    goal: Goal,
-    options: SearchOptions,
-    cascades: Sequence[Cascade] = (),
-) -> Lowered:
-    """The program of a network on a machine, its ops in the given order.
+@dataclass(frozen=True, kw_only=True)
+class Prepared:
+    """A network's stages on a machine, before it is decided how they are cut."""
 
-    Raises:
-        InfeasibleError: an op does not fit, or cannot be mapped.
-    """
+    network: Network
+    places: Places
+    costs: TileCosts
+    stages: tuple[Stage, ...]
+    storage: Mapping[str, Storage]
+    rows: Rows
+
+
+def prepare(
+    network: Network, machine: Machine, order: Sequence[Op], options: SearchOptions
+) -> Prepared:
+    """The stages of a network on a machine, its ops in the given order."""
     places = places_of(machine)
     homes = [places.home(carrier) for carrier in ("I1", "I2", OUTPUT_OPERAND)]
     joins = homes[0] is not None and all(home == homes[0] for home in homes)
     storage, stages = storages(network, stages_of(network, order, joins_on_array=joins))
-    costs = TileCosts(network=network, places=places, options=options)
-    rows = Rows(network, stages, storage)
-    flows = [flow_of(rows, cascade) for cascade in cascades]
+    return Prepared(
+        network=network,
+        places=places,
+        costs=TileCosts(network=network, places=places, options=options),
+        stages=tuple(stages),
+        storage=storage,
+        rows=Rows(network, stages, storage),
+    )
+
+
+def lower(prepared: Prepared, goal: Goal, strategy: Strategy = PLAIN) -> Lowered:
+    """The program of a network on a machine.
+
+    Raises:
+        InfeasibleError: an op does not fit, or cannot be mapped.
+    """
+    network, places, costs = prepared.network, prepared.places, prepared.costs
+    stages, storage = prepared.stages, prepared.storage
+    flows = [flow_of(prepared.rows, cascade) for cascade in strategy.cascades]
     by_stage = {number: flow for flow in flows if flow for number in flow.cascade.stages}
-    residence = Residence(network, places, costs, stages, storage, goal, by_stage)
+    residence = Residence(network, places, costs, stages, storage, goal, by_stage, strategy.gone)
     layout = residence.layout()
     refuse_too_many(stages, layout)
     lowering = Lowering(
@@ -77,7 +96,7 @@ def lower(
             lowering.emit_cascade(by_stage[number])
     return Lowered(
         program=lowering.program(),
-        stages=tuple(stages),
+        stages=stages,
         layout=layout,
         assumptions=places.assumptions,
         bounds=network_bounds(network, stages, storage, places, costs),
@@ -122,16 +141,24 @@ class Lowering:
             root = self.storage[tensor.name].root
             space = self._beyond(root)
             results.append(builder.view(builder.outside(root, space), tensor.name))
+        used = sorted({t.mapping for t in builder.tasks if t.mapping is not None})
+        new = {mapping: position for position, mapping in enumerate(used)}
+        tasks = builder.tasks
+        if len(used) < len(self.costs.mappings):
+            tasks = [
+                task if task.mapping is None else replace(task, mapping=new[task.mapping])
+                for task in tasks
+            ]
         return Program(
             name=self.network.name,
             spaces=self.places.spaces,
             engines=self.places.engines,
             routes=tuple(self.places.routes.values()),
             buffers=tuple(builder.buffers),
-            tasks=tuple(builder.tasks),
+            tasks=tuple(tasks),
             given=tuple(builder.given),
             results=tuple(results),
-            mappings=tuple(self.costs.mappings),
+            mappings=tuple(self.costs.mappings[mapping] for mapping in used),
         )
 
     def emit(self, number: int) -> None:
@@ -304,7 +331,8 @@ class Lowering:
             route = self._way(reads, writes)
             if route is not None:
                 return route.engine
-        return vector_engine(core)
+        # A core with a model of its own does everything on the same unit, one op after the other.
+        return vector_engine(core) if self.costs.core_model is None else core_engine(core)
 
     def _cost(
         self,
@@ -319,6 +347,7 @@ class Lowering:
         extra = (self.costs.in_passing(made),) if stage.fused and not sums.unfinished else ()
         if stage.worker == "array":
             found = self.costs.on_array(stage.op, lengths, sums)
+            found = self.costs.by_core_model(found, stage, lengths, sums)
             if not extra:
                 return found
             return TileCost(
@@ -330,6 +359,7 @@ class Lowering:
             for length in lengths.values():
                 points *= length
             found = self.costs.on_vector_unit(points, read, written)
+            found = self.costs.by_core_model(found, stage, lengths, sums)
             return TileCost(cycles=found.cycles, charges=(*found.charges, *extra))
         return self._moving(reads, writes, read, written)
 

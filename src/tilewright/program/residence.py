@@ -8,6 +8,7 @@ slower for it; what is not kept goes out to the external memory tile by tile and
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 
 from tilewright.machine.model import OUTPUT_OPERAND
 from tilewright.mapping.network import default_vector_unit
@@ -78,6 +79,8 @@ class Residence:
     goal: Goal
     flows: Mapping[int, Flow] = field(default_factory=dict)
     """Cascades by each of their stages."""
+    waiting: tuple[str, ...] | None = None
+    """Roots that are not to be kept; given, the room of every stage is what all others leave."""
     parts: list[tuple[Ranges, ...]] = field(default_factory=list)
     unrolled: list[Mapping[str, int]] = field(default_factory=list)
     boxes: dict[tuple[str, int], Box] = field(default_factory=dict)
@@ -96,26 +99,16 @@ class Residence:
         Raises:
             InfeasibleError: an op does not fit however it is cut.
         """
-        for number, stage in enumerate(self.stages):
-            factors = self.costs.unrolled(stage.op) if stage.worker == "array" else {}
-            self.unrolled.append(factors)
-            setup = self.places.setup_cycles
-            rows = self.flows[number].loops[number] if number in self.flows else ""
-            cores = self.places.cores
-            self.parts.append(shares(self.network, stage, factors, cores, setup, rows))
-        self._find_boxes()
-        for name in self._roots():
-            if not self._may_keep(name):
-                self.gone[name] = None
+        self.begin()
         # What is sent out for one stage may have been the room of another's result: look again.
         settled = -1
         while settled != len(self.gone):
             settled = len(self.gone)
             for number in range(len(self.stages)):
                 self._make_room(number)
-                self._chosen[number] = self._tiling(number)
+                self._chosen[number] = self.tiling(number)
         tilings = [self._chosen[number] for number in range(len(self.stages))]
-        in_place = ((n, self._overwritten(n)) for n in range(len(self.stages)))
+        in_place = ((n, self.overwritten(n)) for n in range(len(self.stages)))
         return Layout(
             parts=tuple(self.parts),
             tilings=tuple(t for t in tilings if t is not None),
@@ -129,6 +122,21 @@ class Residence:
             },
             boxes=self.boxes,
         )
+
+    def begin(self) -> None:
+        """Share ops out over the cores, and see what can be kept at all."""
+        for number, stage in enumerate(self.stages):
+            factors = self.costs.unrolled(stage.op) if stage.worker == "array" else {}
+            self.unrolled.append(factors)
+            setup = self.places.setup_cycles
+            rows = self.flows[number].loops[number] if number in self.flows else ""
+            cores = self.places.cores
+            self.parts.append(shares(self.network, stage, factors, cores, setup, rows))
+        self._find_boxes()
+        for name in self.roots():
+            if not self._may_keep(name):
+                self.gone[name] = None
+        self.gone.update(dict.fromkeys(self.waiting or ()))
 
     def _rings(self, flow: Flow) -> Iterator[tuple[str, Roll]]:
         """Tensors that a cascade holds some rows of: its own, and those from outside not kept."""
@@ -149,7 +157,7 @@ class Residence:
                         continue
                     key = (root, core)
                     self.boxes[key] = around(self.boxes[key], box) if key in self.boxes else box
-        for root in self._roots():
+        for root in self.roots():
             self._cover(root)
 
     def _cover(self, root: str) -> None:
@@ -166,13 +174,14 @@ class Residence:
             return lies.root, whole(self.network.by_name[lies.root].shape)
         return lies.root, shifted(box, lies.origin)
 
-    def _roots(self) -> list[str]:
+    def roots(self) -> list[str]:
+        """All tensors with storage of their own that ops read."""
         return list(dict.fromkeys(root for root, _ in self.boxes))
 
     def _may_keep(self, root: str) -> bool:
         """Inputs come tile by tile, unless they come only once."""
         tensor = self.network.by_name[root]
-        if self.places.home(OUTPUT_OPERAND) is None or not self._bytes(root):
+        if self.places.home(OUTPUT_OPERAND) is None or not self.bytes_of(root):
             return False
         if any(root in flow.rolls for flow in self.flows.values()):
             return False
@@ -221,26 +230,27 @@ class Residence:
     def _make_room(self, number: int) -> None:
         """Send tensors of a stage out until it fits, and as long as that makes it faster."""
         while True:
-            now = self._tiling(number)
-            roots = [name for name in self._touched_roots(number) if self._may_send(name)]
+            now = self.tiling(number)
+            roots = [name for name in self._touched_roots(number) if self.may_send(name)]
             if not roots:
                 break
-            largest = max(roots, key=lambda name: (self._bytes(name), name))
+            largest = max(roots, key=lambda name: (self.bytes_of(name), name))
             if now is not None and number in self.flows:
                 return
             if now is not None:
                 self.gone[largest] = None
-                other = self._tiling(number)
+                other = self.tiling(number)
                 del self.gone[largest]
                 if other is None or other.cycles + self._way_out(largest) >= now.cycles:
                     return
             self.gone[largest] = None
         if now is None:
             held = [name for name in self._touched_roots(number) if name not in self.gone]
-            kept = {name: (self.home_of_kept(name), self._bytes(name)) for name in held}
-            raise refusal(self._work(number), self.places, kept)
+            kept = {name: (self.home_of_kept(name), self.bytes_of(name)) for name in held}
+            raise refusal(self.work(number), self.places, kept)
 
-    def _may_send(self, root: str) -> bool:
+    def may_send(self, root: str) -> bool:
+        """Whether a root can wait outside."""
         overflow = self.places.overflow()
         if root in self.gone or overflow is None or self.network.by_name[root].role == "input":
             return False
@@ -252,7 +262,7 @@ class Residence:
         overflow, home = self.places.overflow(), self.home_of_kept(root)
         assert overflow is not None
         route = self.places.routes[self.places.named(home, 0).name, overflow.name]
-        return 2 * self._bytes(root) / float(route.bytes_per_cycle)
+        return 2 * self.bytes_of(root) / float(route.bytes_per_cycle)
 
     def _touched_roots(self, number: int) -> list[str]:
         """Roots of inputs and results of a stage, or of its cascade, that could be kept."""
@@ -260,16 +270,39 @@ class Residence:
         stages = [self.stages[n] for n in together]
         names = [o.tensor for stage in stages for o in (*stage.inputs, *stage.results)]
         roots = dict.fromkeys(self.storage[name].root for name in names)
-        return [root for root in roots if (root, 0) in self.boxes and self._bytes(root)]
+        return [root for root in roots if (root, 0) in self.boxes and self.bytes_of(root)]
 
-    def _bytes(self, root: str) -> int:
+    def _held_roots(self, number: int) -> list[str]:
+        """Roots that take room from a stage's tiles."""
+        if self.waiting is None:
+            return self._touched_roots(number)
+        stages = self.flows[number].cascade.stages if number in self.flows else (number,)
+        return [
+            root
+            for root, (first, last) in self.lives.items()
+            if root not in self.gone and first <= stages[-1] and last >= stages[0]
+        ]
+
+    @cached_property
+    def lives(self) -> Mapping[str, tuple[int, int]]:
+        """The first and the last stage that touch a root which could be kept."""
+        found: dict[str, tuple[int, int]] = {}
+        for number, stage in enumerate(self.stages):
+            for operand in (*stage.inputs, *stage.results):
+                root = self.storage[operand.tensor].root
+                if (root, 0) in self.boxes and self.bytes_of(root):
+                    found[root] = (found.get(root, (number, 0))[0], number)
+        return found
+
+    def bytes_of(self, root: str) -> int:
+        """Bytes of what a core keeps of a root, of the core that keeps most."""
         tensor = self.network.by_name[root]
         cores = range(self.places.cores)
         return max(
             size_bytes(self.boxes[root, c], tensor) for c in cores if (root, c) in self.boxes
         )
 
-    def _overwritten(self, number: int) -> str | None:
+    def overwritten(self, number: int) -> str | None:
         """The input whose place a stage's result may take: kept, and of no use to anybody else."""
         if number in self.flows:
             return None
@@ -314,22 +347,23 @@ class Residence:
             and all(self.boxes.get((a, c)) == self.boxes.get((b, c)) for c in cores)
         )
 
-    def _tiling(self, number: int) -> Tiling | None:
-        work = self._work(number)
+    def tiling(self, number: int) -> Tiling | None:
+        """How a stage is cut if what is not gone is kept; None if it does not fit."""
+        work = self.work(number)
         key = _key(work)
         if key not in self._tilings:
             self._tilings[key] = choose(work, self.goal)
         return self._tilings[key]
 
-    def _work(self, number: int) -> Work:
+    def work(self, number: int) -> Work:
         """A stage as the choice of tiles sees it, for its largest part."""
         stage, ranges = self.stages[number], self.parts[number][0]
         room = {s.memory: s.size_bytes for s in self.places.spaces if s.kind == "scratchpad"}
-        replaced = self._overwritten(number)
-        for root in self._touched_roots(number):
+        replaced = self.overwritten(number)
+        for root in self._held_roots(number):
             if root not in self.gone and root != replaced:
                 home = self.home_of_kept(root)
-                room[home] -= _aligned(self._bytes(root), self.places.named(home, 0))
+                room[home] -= _aligned(self.bytes_of(root), self.places.named(home, 0))
         lengths = {dim: stop - start for dim, (start, stop) in ranges.items()}
         if number in self.flows:
             flow = self.flows[number]
@@ -358,13 +392,13 @@ class Residence:
         for root, roll in self._rings(flow):
             memory = self.ring_memory(root)
             room[memory] -= _aligned(self.ring_bytes(root, roll), self.places.named(memory, 0))
-        constants = {n: self._constant_bytes(n) for n in flow.cascade.stages}
+        constants = {n: self.constant_bytes(n) for n in flow.cascade.stages}
         for memory in room:
             total = sum(sizes.get(memory, 0) for sizes in constants.values())
             if total <= room[memory] * 3 // 4:
                 room[memory] -= total - constants[number].get(memory, 0)
 
-    def _constant_bytes(self, number: int) -> dict[str, int]:
+    def constant_bytes(self, number: int) -> dict[str, int]:
         """Bytes of a stage's constants by memory."""
         stage, sizes = self.stages[number], dict[str, int]()
         for operand in stage.inputs:

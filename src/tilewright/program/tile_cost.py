@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from math import ceil
+from math import ceil, floor
 from typing import Final
 
 from tilewright.errors import InfeasibleError, Problem
@@ -15,8 +15,10 @@ from tilewright.mapping.network import default_vector_unit
 from tilewright.mapping.search import Mapped, SearchOptions
 from tilewright.mapping.tile_search import fewest_steps, map_tile, ranked_unrollings
 from tilewright.network.graph import Network, Op
+from tilewright.program.core_model import CoreModelCosts, core_model_costs
 from tilewright.program.model import Charge
 from tilewright.program.places import Places
+from tilewright.program.stages import Stage
 
 UNLIMITED: Final = 2**62
 CARRIERS: Final[Mapping[str, str]] = dict(DEFAULT_LINKS)
@@ -51,8 +53,13 @@ class TileCosts:
     places: Places
     options: SearchOptions
     mappings: list[Mapped] = field(default_factory=list)
+    core_model: CoreModelCosts | None = field(init=False)
+    """What tells the cycles of tiles instead of their mappings."""
     _found: dict[object, TileCost] = field(default_factory=dict)
     _nests: dict[str, tuple[LoopNest, Hierarchy]] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.core_model = core_model_costs(self.network, self.places)
 
     def nest(self, op: Op) -> tuple[LoopNest, Hierarchy]:
         """An op's whole nest, and the levels between the array and the scratchpads.
@@ -87,7 +94,25 @@ class TileCosts:
 
     def fewest_steps(self, op: Op) -> int:
         """Steps that the array needs for an op at least."""
+        if self.core_model is not None:
+            return floor(self.core_model.fewest_cycles(op) or 0)
         return fewest_steps(*self.nest(op))
+
+    def fewest_vector_cycles(self, op: Op) -> float:
+        """Cycles that the vector unit needs for an op at least."""
+        unit = self.places.core.vector or default_vector_unit(self.places.core)
+        least = self.core_model.fewest_cycles(op) if self.core_model is not None else None
+        return op.points / unit.lanes if least is None else least
+
+    def by_core_model(
+        self, found: TileCost, stage: Stage, lengths: Mapping[str, int], sums: Sums
+    ) -> TileCost:
+        """The cost of a tile with the cycles that the core's own model tells, if it has one."""
+        if self.core_model is None:
+            return found
+        told = self.core_model.cycles(stage, lengths, (sums.continued, sums.unfinished))
+        # Where the cycles are not the mapping's, its stalls would say nothing about them.
+        return found if told is None else TileCost(cycles=told, charges=found.charges)
 
     def on_array(self, op: Op, lengths: Mapping[str, int], sums: Sums = WHOLE_SUM) -> TileCost:
         """The cost of the best mapping of a tile.

@@ -15,7 +15,7 @@ from tilewright.network import moves, nests
 from tilewright.network.graph import Network, Tensor
 from tilewright.network.zoo import layers
 from tilewright.network.zoo.layers import Draft
-from tilewright.program.lower import Lowered, lower
+from tilewright.program.lower import Lowered, lower, prepare
 from tilewright.program.model import Task
 
 QUICK = SearchOptions(lpf_limit=3, unrollings=2)
@@ -23,7 +23,7 @@ QUICK = SearchOptions(lpf_limit=3, unrollings=2)
 
 def lowered(network: Network, machine: Machine | Small) -> Lowered:
     on = small_machine(machine) if isinstance(machine, Small) else machine
-    found = lower(network, on, network.ops, "latency", QUICK)
+    found = lower(prepare(network, on, network.ops, QUICK), "latency")
     assert faults(found.program, network) == []
     return found
 
