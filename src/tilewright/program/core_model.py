@@ -27,7 +27,7 @@ class CoreModelCosts:
     _found: dict[object, int | None] = field(default_factory=dict)
 
     def cycles(
-        self, stage: Stage, lengths: Mapping[str, int], sums: tuple[bool, bool]
+        self, stage: Stage, lengths: Mapping[str, int], sums: tuple[bool, bool] = (False, False)
     ) -> int | None:
         """Cycles of a tile, whose sums may be continued and left unfinished; None: not its work."""
         key = (stage.op.name, tuple(lengths.items()), sums)

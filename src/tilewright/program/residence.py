@@ -235,7 +235,7 @@ class Residence:
             if not roots:
                 break
             largest = max(roots, key=lambda name: (self.bytes_of(name), name))
-            if now is not None and number in self.flows:
+            if now is not None and (number in self.flows or self.waiting is not None):
                 return
             if now is not None:
                 self.gone[largest] = None
@@ -382,6 +382,7 @@ class Residence:
             partial=self._partial(stage),
             partial_bytes_per_cycle=self._sum_rate(),
             at_most=self._in_step(number),
+            tile_cycles=self.costs.model_of(stage),
         )
 
     def _leave_room(self, number: int, flow: Flow, room: dict[str, int]) -> None:

@@ -201,10 +201,12 @@ def _row_loop(stage: Stage, axis: int) -> str | None:
     index = stage.results[0].index
     if len(stage.results) != 1 or index is None or axis >= len(index):
         return None
-    walked = index[axis]
-    if stage.worker == "move" or len(walked.terms) != 1 or walked.offset or walked.divisor > 1:
+    walked, sizes = index[axis], stage.op.sizes
+    # A loop of one step moves nothing: the channels of a depthwise convolution are K of G.
+    terms = [term for term in walked.terms if sizes[term[0]] > 1]
+    if stage.worker == "move" or len(terms) != 1 or walked.offset or walked.divisor > 1:
         return None
-    loop, factor = walked.terms[0]
+    loop, factor = terms[0]
     weights, rest, _ = tileable(stage.op)
     return loop if factor == 1 and loop in (*weights, *rest) else None
 

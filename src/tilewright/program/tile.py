@@ -4,7 +4,7 @@ Every combination of a few lengths per loop is costed at once, in arrays: what l
 what has to be moved for each order of the tiles, and how long computing and moving take.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import product
 from math import prod
@@ -24,6 +24,9 @@ TASK_CYCLES = 32
 
 NEARLY = 1.02
 """Among tilings that are as good within this factor, the one with the fewest tasks is taken."""
+
+TOLD = 12
+"""A core's own model is asked about this many of the tilings that seem best, and of the largest."""
 
 MOST_COMBINATIONS = 4_000
 MOST = 2**62
@@ -65,6 +68,8 @@ class Work:
     partial_bytes_per_cycle: float = 1.0
     at_most: Mapping[str, int] = field(default_factory=dict)
     """Tile lengths that loops should not exceed, to run side by side with other engines."""
+    tile_cycles: Callable[[Mapping[str, int]], int | None] | None = None
+    """Cycles of a tile as a model of the core has them; None: they are estimated."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -287,11 +292,12 @@ def _cheapest(
         bytes_moved = bytes_moved + times * size
         energy = energy + times * size * tenant.pj_per_byte
         first = first + cycles
-    if doubled:
-        cycles = np.maximum(computing, moving) + np.minimum(computing, moving) / 8
-        cycles = cycles + np.minimum(first, moving) / 2
-    else:
-        cycles = computing + moving
+    cycles = _overlapped(computing, moving, first, doubled=doubled)
+    if work.tile_cycles is not None:
+        guess = {"latency": cycles, "energy": energy, "traffic": bytes_moved}[goal]
+        fits = _promising(np.where(fits, guess, np.inf), total)
+        computing = _told(work, length, (computing, total), fits)
+        cycles = _overlapped(computing, moving, first, doubled=doubled)
     primary = {"latency": cycles, "energy": energy, "traffic": bytes_moved}[goal]
     key = np.where(fits, primary, np.inf)
     best = np.flatnonzero(key <= NEARLY * key.min())
@@ -304,6 +310,39 @@ def _cheapest(
         value=float(primary[at]),
         doubled=doubled,
     )
+
+
+def _overlapped(computing: Values, moving: Values, first: Values, *, doubled: bool) -> Values:
+    """Cycles of computing and of moving together."""
+    if not doubled:
+        return computing + moving
+    longer, shorter = np.maximum(computing, moving), np.minimum(computing, moving)
+    return longer + shorter / 8 + np.minimum(first, moving) / 2
+
+
+def _promising(guess: Values, total: Values) -> NDArray[np.bool_]:
+    """The tilings that seem best, and those with the fewest tiles."""
+    chosen = np.zeros(guess.shape, dtype=np.bool_)
+    chosen[np.argsort(guess, kind="stable")[:TOLD]] = True
+    chosen[np.lexsort((guess, np.where(np.isfinite(guess), total, np.inf)))[:TOLD]] = True
+    return chosen & np.isfinite(guess)
+
+
+def _told(
+    work: Work,
+    length: Mapping[str, Grid | int],
+    guess: tuple[Values, Values],
+    asked: NDArray[np.bool_],
+) -> Values:
+    """Cycles of all tiles as a model of the core has them, where it was asked; else the guess."""
+    computing, total = guess[0].copy(), guess[1]
+    assert work.tile_cycles is not None
+    for at in np.flatnonzero(asked):
+        lengths = {d: int(np.broadcast_to(length[d], asked.shape)[at]) for d in work.lengths}
+        cycles = work.tile_cycles(lengths)
+        if cycles is not None:
+            computing[at] = total[at] * (cycles + TASK_CYCLES)
+    return computing
 
 
 def _transfers(

@@ -1,8 +1,8 @@
 """What one tile costs: on the array by its best mapping, on the vector unit by its points."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from math import ceil, floor
+from math import ceil, floor, prod
 from typing import Final
 
 from tilewright.errors import InfeasibleError, Problem
@@ -104,6 +104,11 @@ class TileCosts:
         least = self.core_model.fewest_cycles(op) if self.core_model is not None else None
         return op.points / unit.lanes if least is None else least
 
+    def model_of(self, stage: Stage) -> Callable[[Mapping[str, int]], int | None] | None:
+        """Cycles of a stage's tiles by the lengths of their loops, if the core has a model."""
+        model = self.core_model
+        return None if model is None else lambda lengths: model.cycles(stage, lengths)
+
     def by_core_model(
         self, found: TileCost, stage: Stage, lengths: Mapping[str, int], sums: Sums
     ) -> TileCost:
@@ -125,6 +130,9 @@ class TileCosts:
         key = (tile, hierarchy.levels, sums)
         if key not in self._found:
             mapped = map_tile(tile, hierarchy, self.options)
+            if mapped is None and self.core_model is not None:
+                self._found[key] = self._without_mapping(tile)
+                return self._found[key]
             if mapped is None:
                 reason = why_not(tile, hierarchy, None)
                 message = f"op {op.name!r} cannot be mapped: {reason.message}"
@@ -132,6 +140,18 @@ class TileCosts:
             self.mappings.append(mapped)
             self._found[key] = self._with_sums(mapped, tile, sums)
         return self._found[key]
+
+    def _without_mapping(self, tile: LoopNest) -> TileCost:
+        """The cost of a tile that the model of the core can run although the array cannot."""
+        read: dict[str, int] = {}
+        written: dict[str, int] = {}
+        for operand in tile.operands:
+            home = self.places.home(CARRIERS[operand.letter])
+            if home is not None:
+                side = written if operand is tile.operands[0] else read
+                elements = prod(tile.sizes.get(axis, 1) for axis in operand.axes)
+                side[home.name] = side.get(home.name, 0) + ceil(elements * operand.bits / 8)
+        return self.on_vector_unit(tile.points, read, written)
 
     def _with_sums(self, mapped: Mapped, tile: LoopNest, sums: Sums) -> TileCost:
         """A mapping's cost, and that of reading the partial sums it goes on from."""

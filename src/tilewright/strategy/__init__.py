@@ -1,0 +1,1 @@
+"""How finely a network is run, and how much memory each way needs."""

@@ -1,0 +1,134 @@
+"""Spans: consecutive stages as a cascade, and what that takes, before anything is lowered.
+
+In the long run every stage of a cascade makes rows at a fixed rate: `rate` rows for every row of
+the last result, and `lead` rows ahead of it. What has to be held between two stages follows.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from math import ceil
+
+from tilewright.network.graph import Tensor
+from tilewright.program.rows import RowRead, Rows, StageRows
+from tilewright.units import packed_bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Pace:
+    """How fast a stage makes rows, and how far it is ahead of the last one."""
+
+    rate: float
+    lead: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class Span:
+    """Stages `first` to `last` along an axis of the last result."""
+
+    rows: Rows
+    first: int
+    last: int
+    axis: int
+    linked: Mapping[int, StageRows]
+
+    @cached_property
+    def private(self) -> tuple[str, ...]:
+        """Tensors that never leave the cascade, in a fixed order."""
+        found = self.rows.private(self.linked)
+        return tuple(root for root in self.readers if root in found)
+
+    @cached_property
+    def readers(self) -> Mapping[str, list[tuple[int, RowRead]]]:
+        """Who reads rows of each tensor."""
+        return self.rows.readers(self.linked)
+
+    @cached_property
+    def inputs(self) -> tuple[str, ...]:
+        """Tensors that come from outside the cascade row by row."""
+        made = {stage.root for stage in self.linked.values()}
+        return tuple(root for root in self.readers if root not in made)
+
+    @cached_property
+    def wholes(self) -> tuple[str, ...]:
+        """Tensors that are read as a whole all the time."""
+        names = [name for n in sorted(self.linked) for name in self.linked[n].wholes]
+        return tuple(dict.fromkeys(self.rows.storage[name].root for name in names))
+
+    @cached_property
+    def ends(self) -> tuple[int, ...]:
+        """Stages whose results leave the cascade."""
+        inside = set(self.private)
+        return tuple(n for n in sorted(self.linked) if self.linked[n].root not in inside)
+
+    @property
+    def size(self) -> int:
+        """Rows of the last result."""
+        return self.linked[self.last].size
+
+    @cached_property
+    def paces(self) -> Mapping[int, Pace]:
+        """The pace of every stage."""
+        found: dict[int, Pace] = {}
+        for number in sorted(self.linked, reverse=True):
+            stage = self.linked[number]
+            takes = [_taken(read, found[n]) for n, read in self._readers_of(number)]
+            rate, lead = (stage.size / self.size, 0.0) if not takes else (0.0, 0.0)
+            rate = max([rate, *(pace.rate for pace in takes)])
+            found[number] = Pace(rate, max([lead, *(pace.lead for pace in takes)]))
+        return found
+
+    def _readers_of(self, number: int) -> list[tuple[int, RowRead]]:
+        readers = self.readers.get(self.linked[number].root, [])
+        return [(n, r) for n, r in readers if number in self.rows.makers(r.tensor, (number,))]
+
+    def held_rows(self, root: str, step: int, *, eager: bool) -> int:
+        """Rows of a tensor that are held when the last result grows by some rows at a time."""
+        readers = self.readers[root]
+        ahead = max(_taken(read, self.paces[n]).lead for n, read in readers)
+        behind = min(
+            read.factor / read.divisor * self.paces[n].lead + read.low / read.divisor
+            for n, read in readers
+        )
+        grows = max(
+            read.factor / read.divisor * (self.paces[n].rate * step if eager else 1)
+            for n, read in readers
+        )
+        return min(max(0, ceil(ahead - behind)) + max(1, ceil(grows)), self.length(root))
+
+    def length(self, root: str) -> int:
+        """Rows of a tensor."""
+        return self.tensor(root).shape[self.readers[root][0][1].axis]
+
+    def held_bytes(self, root: str, step: int, *, eager: bool) -> int:
+        """Bytes of a tensor that are held."""
+        tensor, rows = self.tensor(root), self.held_rows(root, step, eager=eager)
+        return packed_bytes(tensor.elements // self.length(root) * rows, tensor.bits)
+
+    def made_bytes(self, number: int, step: int, *, eager: bool) -> int:
+        """Bytes of a stage's result that it makes at once."""
+        stage = self.linked[number]
+        rows = min(stage.size, ceil(self.paces[number].rate * step) if eager else 1)
+        tensor = self.rows.network.by_name[self.rows.stages[number].results[0].tensor]
+        return packed_bytes(tensor.elements // stage.size * rows, tensor.bits)
+
+    def tensor(self, root: str) -> Tensor:
+        """A tensor by name."""
+        return self.rows.network.by_name[root]
+
+
+def span_of(rows: Rows, first: int, last: int, axis: int) -> Span | None:
+    """A span, if the stages can run as a cascade."""
+    linked = rows.linked(first, last, axis)
+    if linked is None:
+        return None
+    return Span(rows=rows, first=first, last=last, axis=axis, linked=linked)
+
+
+def _taken(read: RowRead, pace: Pace) -> Pace:
+    """The pace at which rows of a tensor are wanted by a stage that has a pace."""
+    ratio = read.factor / read.divisor
+    return Pace(
+        rate=ratio * pace.rate,
+        lead=ratio * pace.lead + (read.high - read.factor) / read.divisor + 1,
+    )

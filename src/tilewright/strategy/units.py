@@ -1,0 +1,184 @@
+"""Units: what is run as one piece, a cascade or a single stage, and what that costs."""
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from math import ceil
+
+from tilewright.program.cascade import Cascade
+from tilewright.strategy.scene import Scene
+from tilewright.strategy.spans import Span
+
+Usage = dict[str, int]
+"""Bytes by memory."""
+
+
+def fits(scene: Scene, use: Usage) -> bool:
+    """Whether everything has room."""
+    return all(size <= scene.room.get(memory, 0) for memory, size in use.items())
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cost:
+    """What a unit takes: bytes and energy to and from outside, cycles, and bytes of scratchpad."""
+
+    moved_bytes: int
+    energy_pj: float
+    cycles: float
+    peak_bytes: int
+    cascade: Cascade | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Striped:
+    """A span with a step: what it holds beside tensors that are kept, and what it moves."""
+
+    scene: Scene
+    span: Span
+    step: int
+    eager: bool
+    rings: int
+    """Bytes of the tensors that never leave the cascade."""
+    inputs: Mapping[str, int]
+    """Bytes held of each tensor that comes row by row, if it is not kept."""
+    ends: Mapping[str, int]
+    """Bytes of each result that are made at once, if it is not kept."""
+    lasting: Usage
+    """Constants that all steps need."""
+    passing: Usage
+    """Constants of one step."""
+    least: Usage
+    """The smallest tile of the constants of any stage."""
+    constant_bytes: int
+
+    @property
+    def steps(self) -> int:
+        """Steps from the first to the last row."""
+        return ceil(self.span.size / self.step)
+
+    def usage(
+        self, kept: Collection[str], alive: Usage, *, lasting: bool, ends: bool = True
+    ) -> Usage:
+        """Bytes by memory when some tensors are kept, which take `alive` bytes.
+
+        Constants that all steps need either last or come again for every step, tile by tile;
+        without `ends`, results and what comes from outside are left out.
+        """
+        use = dict(alive)
+        _add(use, self.scene.result_memory, self.rings)
+        for root, size in self.inputs.items() if ends else ():
+            if root not in kept:
+                _add(use, self.scene.input_memory, size)
+        for root in self.span.wholes if ends else ():
+            if root not in kept and root in self.scene.lives:
+                _add(use, self.scene.input_memory, self.scene.lives[root].size_bytes)
+        for root, size in self.ends.items() if ends else ():
+            if root not in kept:
+                _add(use, self.scene.result_memory, size)
+        for sizes in (self.lasting, self.passing) if lasting else (self.least,):
+            for memory, size in sizes.items():
+                _add(use, memory, size)
+        return use
+
+    def cost(self, kept: Collection[str], use: Usage, *, lasting: bool) -> Cost:
+        """The cost when some tensors are kept."""
+        times = 1 if lasting or not self.lasting else self.steps
+        lives = self.scene.lives
+        coming = sum(
+            lives[root].size_bytes
+            for root in (*self.inputs, *self.span.wholes)
+            if root in lives and root not in kept
+        )
+        going = self._going(kept)
+        constants = self.constant_bytes * times
+        prices = (
+            (self.scene.coming, coming),
+            (self.scene.going, going),
+            (self.scene.constant, constants),
+        )
+        moving = sum(size * price.cycles_per_byte for price, size in prices)
+        moving += self.scene.coming.setup_cycles * self.steps * bool(coming + going)
+        computing = self._computing()
+        return Cost(
+            moved_bytes=coming + going + constants,
+            energy_pj=sum(size * price.pj_per_byte for price, size in prices),
+            cycles=max(computing, moving) + min(computing, moving) / max(2, self.steps),
+            peak_bytes=max(use.values(), default=0),
+            cascade=Cascade(
+                first=self.span.first,
+                last=self.span.last,
+                axis=self.span.axis,
+                step=self.step,
+                eager=self.eager,
+            ),
+        )
+
+    def _going(self, kept: Collection[str]) -> int:
+        network, total = self.scene.prepared.network, 0
+        for number in self.span.ends:
+            root = self.span.linked[number].root
+            life = self.scene.lives.get(root)
+            if life is None or life.is_result or root not in kept:
+                for operand in self.scene.prepared.stages[number].results:
+                    total += network.by_name[operand.tensor].size_bytes
+        return total
+
+    def _computing(self) -> float:
+        total = 0.0
+        for number, stage in self.span.linked.items():
+            rows = ceil(self.span.paces[number].rate * self.step) if self.eager else 1
+            turns = ceil(stage.size / max(1, rows))
+            total += self.scene.compute_cycles(number, stage.loop, max(1, rows), turns)
+        return total
+
+
+def steps_of(span: Span) -> list[tuple[int, bool]]:
+    """Steps from the one that takes least memory to all rows at once; the first is not eager."""
+    found = [(1, False)]
+    step = 1
+    while step < span.size:
+        found.append((step, True))
+        step *= 2
+    return [*found, (span.size, True)]
+
+
+def striped(scene: Scene, span: Span, step: int, *, eager: bool) -> Striped:
+    """A span with a step."""
+    lasting: Usage = {}
+    passing: Usage = {}
+    least: Usage = {}
+    total = 0
+    for number, stage in span.linked.items():
+        for memory, size, apart in scene.constants(number, stage.loop):
+            total += size
+            if memory:
+                rows = min(stage.size, ceil(span.paces[number].rate * step)) if eager else 1
+                held = size if not apart else ceil(size * rows / stage.size)
+                _add(passing if apart else lasting, memory, scene.rounded(memory, held))
+        for memory, size in scene.least_constants(number).items():
+            least[memory] = max(least.get(memory, 0), size)
+    memory = scene.result_memory
+    return Striped(
+        scene=scene,
+        span=span,
+        step=step,
+        eager=eager,
+        rings=sum(
+            scene.rounded(memory, span.held_bytes(root, step, eager=eager)) for root in span.private
+        ),
+        inputs={
+            root: scene.rounded(memory, span.held_bytes(root, step, eager=eager))
+            for root in span.inputs
+        },
+        ends={
+            span.linked[n].root: scene.rounded(memory, span.made_bytes(n, step, eager=eager))
+            for n in span.ends
+        },
+        lasting=lasting,
+        passing=passing,
+        least=least,
+        constant_bytes=total,
+    )
+
+
+def _add(use: Usage, memory: str, size: int) -> None:
+    use[memory] = use.get(memory, 0) + size
