@@ -9,9 +9,11 @@ A block stands between `<!-- generated: WHAT -->` and `<!-- end -->`, where WHAT
     exit 2: tilewright ...    a command that is meant to fail, and what it prints
     file PATH                 the text of a file
     run PATH                  a Python script and what it prints
+    run PATH with DIFF        the same, the package changed as a diff says, which is shown first
     table NAME                a table of `tables.py`
 
-A command may end in `| head -N`. All of them run in the root of the repository.
+A command may end in `| head -N`, or in `2>&1 | tail -N`. All of them run in the root of the
+repository.
 """
 
 import argparse
@@ -26,6 +28,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+import patched
 import tables
 from click.testing import CliRunner
 
@@ -33,8 +36,11 @@ from tilewright.cli import tilewright
 
 ROOT = Path(__file__).resolve().parents[1]
 _BLOCK = re.compile(r"(<!-- generated: (.+?) -->\n)(.*?)(<!-- end -->)", re.DOTALL)
-_COMMAND = re.compile(r"(?:exit (?P<code>\d): )?tilewright (?P<rest>.+?)(?: \| head -(?P<n>\d+))?")
-_LANGUAGES = {".py": "python", ".yaml": "yaml"}
+_COMMAND = re.compile(
+    r"(?:exit (?P<code>\d): )?tilewright (?P<rest>.+?)"
+    r"(?: \| head -(?P<head>\d+)| 2>&1 \| tail -(?P<tail>\d+))?"
+)
+_LANGUAGES = {".py": "python", ".yaml": "yaml", ".diff": "diff"}
 
 
 def pages() -> list[Path]:
@@ -56,9 +62,7 @@ def block(what: str) -> str:
         case "file":
             return _fenced(_LANGUAGES[Path(rest).suffix], (ROOT / rest).read_text("utf-8"))
         case "run":
-            return (
-                block(f"file {rest}") + "\nIt prints:\n\n" + _fenced("text", _script_output(rest))
-            )
+            return _script_block(*rest.split(" with "))
         case "table":
             return tables.TABLES[rest]()
         case _:
@@ -73,13 +77,28 @@ def _command_block(what: str) -> str:
     result = CliRunner().invoke(tilewright, shlex.split(match["rest"]), prog_name="tilewright")
     if result.exit_code != expected:
         raise SystemExit(f"{what}: exit code {result.exit_code}\n{result.output}")
-    if str(ROOT) in result.output:
+    # `result.output` has them in the order in which buffers happened to be flushed.
+    output = result.stdout + result.stderr
+    if str(ROOT) in output:
         raise SystemExit(f"{what}: prints a path of this computer")
-    lines = [line.rstrip() for line in result.output.strip("\n").splitlines()]
-    shown = lines[: int(match["n"])] if match["n"] else lines
+    lines = [line.rstrip() for line in output.strip("\n").splitlines()]
+    if match["head"]:
+        lines = lines[: int(match["head"])]
+    if match["tail"]:
+        lines = lines[-int(match["tail"]) :]
     shell = what.removeprefix(f"exit {expected}: ")
     language = "console" if expected == 0 else "text"
-    return _fenced(language, "\n".join([f"$ {shell}", *shown]))
+    return _fenced(language, "\n".join([f"$ {shell}", *lines]))
+
+
+def _script_block(script: str, change: str = "") -> str:
+    shown = block(f"file {script}")
+    if change:
+        shown = block(f"file {change}") + "\n" + shown
+        printed = patched.output_with(ROOT / change, Path(script), ROOT)
+    else:
+        printed = _script_output(script)
+    return f"{shown}\nIt prints:\n\n{_fenced('text', printed)}"
 
 
 def _script_output(path: str) -> str:

@@ -13,6 +13,7 @@ from tilewright.cli import tilewright
 from tilewright.network.onnx_reader import supported_ops as onnx_ops
 from tilewright.network.tflite_reader import supported_ops as tflite_ops
 
+_JOBS = Path(__file__).resolve().parents[1] / "tests" / "zigzag_files"
 _LIGHT = Path(onnx.__file__).parent / "backend" / "test" / "data" / "light"
 
 
@@ -186,10 +187,73 @@ def _worked_out() -> str:
     return "".join(lines)
 
 
+def _zigzag() -> str:
+    """Layers of one job as ZigZag itself costed them, and as Tilewright does."""
+    job = json.loads((_JOBS / "expected.json").read_text("utf-8"))[0]
+    options = (
+        "--objective",
+        job["options"]["opt"],
+        "--lpf-limit",
+        str(job["options"]["lpf_limit"]),
+    )
+    files = (job["workload"], "--on", job["accelerator"], "--mapping", job["mapping"])
+    ours = {op["name"]: op for op in _json("map", *files, *options, "--model", "zigzag-3.9")["ops"]}
+    rows = (
+        [
+            f"`{layer['name']}`",
+            f"{layer['latency']:,.0f}",
+            f"{ours[layer['name']]['cycles']:,.0f}",
+            f"{layer['energy']:,.3f} pJ",
+            f"{ours[layer['name']]['energy_pj']:,.3f} pJ",
+        ]
+        for layer in job["layers"]
+    )
+    head = ("layer", ">cycles, ZigZag", ">Tilewright", ">energy, ZigZag", ">Tilewright")
+    return _table(head, rows)
+
+
+def _vela() -> str:
+    """Columns of Vela's summary, with our keys and their values for one plan."""
+    network, machine = "ds_cnn", "ethos_u65_256"
+    shown = _json("show", network)["totals"]
+    clock_hz = _json("show", machine)["clock_hz"]
+    plan = _json("plan", network, "--on", machine)
+    totals, busy = plan["totals"], plan["bounds"]["engine_cycles"]
+    peak, traffic = totals["peak_bytes"], totals["traffic_bytes"]
+    rows = (
+        (
+            "inference_time",
+            "`totals.cycles` over the clock",
+            f"{totals['cycles'] / clock_hz:.3g} s",
+        ),
+        ("cycles_total", "`totals.cycles`", f"{totals['cycles']:,}"),
+        ("cycles_npu", "`bounds.engine_cycles`, the core", f"{busy['core[0]']:,}"),
+        ("sram_memory_used", "`totals.peak_bytes.sram`", f"{peak['sram']:,} B"),
+        ("dram_memory_used", "`totals.peak_bytes.dram`", f"{peak['dram']:,} B"),
+        ("sram_total_bytes", "`totals.traffic_bytes.sram`", _both(traffic["sram"])),
+        ("dram_total_bytes", "`totals.traffic_bytes.dram`", _both(traffic["dram"])),
+        ("nn_macs", "`totals.macs` of `show`", f"{shown['macs']:,}"),
+        (
+            "total_original_weights",
+            "`totals.weight_bytes` of `show`",
+            f"{shown['weight_bytes']:,} B",
+        ),
+        ("total_npu_encoded_weights", "none: weights are not compressed", ""),
+    )
+    cells = ([f"`{column}`", key, value] for column, key, value in rows)
+    return _table(("column of Vela", "here, with `--json`", ">value"), cells)
+
+
+def _both(traffic: Mapping[str, int]) -> str:
+    return f"{traffic['read']:,} B read, {traffic['write']:,} B written"
+
+
 TABLES: Mapping[str, Callable[[], str]] = {
     "kinds": _kinds,
     "macs": _macs,
     "macs in short": _macs_in_short,
     "readers": _readers,
+    "vela": _vela,
     "worked out": _worked_out,
+    "zigzag": _zigzag,
 }

@@ -18,10 +18,12 @@ if TYPE_CHECKING:  # the names below are imported on first use: `import tilewrig
     from tilewright.network.graph import Network
     from tilewright.network.load import load_network
     from tilewright.planner import Plan, PlanOptions, plan
+    from tilewright.strategy.ladder.fit import Fit, fit
 
 __version__ = "0.1.0"
 
 _HOMES = {
+    "Fit": "tilewright.strategy.ladder.fit",
     "InfeasibleError": "tilewright.errors",
     "InputError": "tilewright.errors",
     "LimitError": "tilewright.errors",
@@ -33,6 +35,7 @@ _HOMES = {
     "PlanOptions": "tilewright.planner",
     "SearchOptions": "tilewright.mapping.search",
     "TilewrightError": "tilewright.errors",
+    "fit": "tilewright.strategy.ladder.fit",
     "load_machine": "tilewright.machine.load",
     "load_network": "tilewright.network.load",
     "map_network": "tilewright.mapping.network",
@@ -40,6 +43,7 @@ _HOMES = {
 }
 
 __all__ = [
+    "Fit",
     "InfeasibleError",
     "InputError",
     "LimitError",
@@ -52,6 +56,7 @@ __all__ = [
     "SearchOptions",
     "TilewrightError",
     "__version__",
+    "fit",
     "load_machine",
     "load_network",
     "map_network",

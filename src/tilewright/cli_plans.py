@@ -11,6 +11,7 @@ from tilewright.cli_support import (
     JSON_OPTION,
     exit_with,
     print_result,
+    progress_steps,
     sizes,
     write_file,
 )
@@ -61,13 +62,15 @@ def plan_(  # noqa: PLR0913  # one parameter per flag
         from tilewright.report.plan import plan_figures, plan_view
 
         options = PlanOptions(objective=objective, memory_limits=_byte_sizes(limits))
-        made = plan(
-            load_network(network, dims=sizes(dims), bits=bits), load_machine(machine), options
-        )
-        if verify:
-            made = _verified(made)
-        if folder is not None:
-            made.save(folder)
+        graph = load_network(network, dims=sizes(dims), bits=bits)
+        with progress_steps("planning", quiet=as_json) as step:
+            made = plan(graph, load_machine(machine), options, step)
+            if verify:
+                step("replay")
+                made = _verified(made)
+            if folder is not None:
+                step("files")
+                made.save(folder)
         print_result(lambda: plan_figures(made), lambda: plan_view(made), as_json)
 
     exit_with(run, as_json=as_json)
@@ -104,7 +107,8 @@ def place(  # noqa: PLR0913  # one parameter per flag
         from tilewright.report.placement import placement_json, placement_view
 
         options = PackOptions(node_budget=budget, seed=seed)
-        packing = pack(read_csv(file, _capacity(capacity)), options)
+        with progress_steps("placing", quiet=as_json):
+            packing = pack(read_csv(file, _capacity(capacity)), options)
         title = Path(file).name
         if draw is not None:
             from tilewright.report.placement_drawing import placement_svg
@@ -152,7 +156,8 @@ def replay_(  # noqa: PLR0913  # one parameter per flag
         source = model or named.removeprefix("zoo:")
         network = load_network(source, dims=sizes(dims), bits=bits)
         inputs = Path(input_file) if input_file else None
-        found = verify(record.timetable, network, seed=seed, input_file=inputs)
+        with progress_steps("replaying", quiet=as_json):
+            found = verify(record.timetable, network, seed=seed, input_file=inputs)
         print_result(lambda: replay_json(found), lambda: replay_view(found), as_json)
         refuse(found)
 
@@ -170,7 +175,8 @@ def explain_(plan: str, op: str, as_json: bool) -> None:
         from tilewright.report.explain import explain, explanation_json, explanation_view
         from tilewright.report.record import read_record
 
-        found = explain(read_record(plan), op)
+        with progress_steps("explaining", quiet=as_json):
+            found = explain(read_record(plan), op)
         print_result(lambda: explanation_json(found), lambda: explanation_view(found), as_json)
 
     exit_with(run, as_json=as_json)
@@ -190,7 +196,8 @@ def compare_(before: str, after: str, limits: tuple[str, ...], as_json: bool) ->
         from tilewright.report.compare import compare, comparison_json, comparison_view, require
         from tilewright.report.record import read_record
 
-        found = compare(read_record(before), read_record(after))
+        with progress_steps("comparing", quiet=as_json):
+            found = compare(read_record(before), read_record(after))
         print_result(lambda: comparison_json(found), lambda: comparison_view(found), as_json)
         require(found, limits)
 
@@ -258,4 +265,44 @@ def _verified(made: "Plan") -> "Plan":
     return replace(made, verified=True)
 
 
-COMMANDS = (plan_, replay_, explain_, compare_, export_, place)
+@click.command(name="fit")
+@click.argument("network")
+@click.option("--on", "machine", metavar="MACHINE", help="A file or built-in name.")
+@click.option("-o", "folder", type=click.Path(file_okay=False), help="Write the plan that fits.")
+@DIMS_OPTION
+@BITS_OPTION
+@JSON_OPTION
+def fit_(  # noqa: PLR0913  # one parameter per flag
+    network: str,
+    machine: str | None,
+    folder: str | None,
+    dims: tuple[str, ...],
+    bits: int | None,
+    as_json: bool,
+) -> None:
+    """Say how much memory a network needs, from layer by layer to its weights alone.
+
+    With a machine: the first way of running it that fits, and what would make it fit.
+    """
+
+    def run() -> None:
+        from tilewright.machine.load import load_machine
+        from tilewright.network.load import load_network
+        from tilewright.planner import plan_that_fits
+        from tilewright.report.fit import fit_json, fit_view
+        from tilewright.strategy.ladder.fit import fit
+
+        if folder is not None and machine is None:
+            message = "-o writes a plan, and a plan is for a machine"
+            raise InputError(Problem(message=message, hint="name one with --on"))
+        graph = load_network(network, dims=sizes(dims), bits=bits)
+        with progress_steps("fitting", quiet=as_json) as step:
+            found = fit(graph, None if machine is None else load_machine(machine))
+            if folder is not None:
+                plan_that_fits(found, step).save(folder)
+        print_result(lambda: fit_json(found), lambda: fit_view(found), as_json)
+
+    exit_with(run, as_json=as_json)
+
+
+COMMANDS = (plan_, fit_, replay_, explain_, compare_, export_, place)

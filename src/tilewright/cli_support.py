@@ -3,13 +3,18 @@
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from tilewright import __version__
 from tilewright.errors import InputError, Problem, TilewrightError
 
+if TYPE_CHECKING:  # imported when something is slow
+    from rich.progress import Progress
+
+PATIENCE_SECONDS = 1.0
+"""What takes less shows no progress."""
 JSON_OPTION = click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 DIMS_OPTION = click.option(
     "--dim", "dims", multiple=True, metavar="NAME=SIZE", help="A dynamic dimension or zoo option."
@@ -54,16 +59,46 @@ def print_result(
 
 @contextmanager
 def progress_bar(what: str, *, quiet: bool) -> Iterator[Callable[[int, int], None]]:
-    """A progress bar on a terminal, nothing elsewhere."""
+    """A bar of what is done for what lasts above a second; on a terminal only."""
     if quiet or not sys.stderr.isatty():
         yield lambda done, total: None
         return
-    from rich.console import Console
-    from rich.progress import Progress
-
-    with Progress(console=Console(stderr=True), transient=True) as bar:
+    with _shown_when_slow() as bar:
         task = bar.add_task(what, total=None)
         yield lambda done, total: bar.update(task, completed=done, total=total)
+
+
+@contextmanager
+def progress_steps(what: str, *, quiet: bool) -> Iterator[Callable[[str], None]]:
+    """The step that is under way, for what lasts above a second; on a terminal only."""
+    if quiet or not sys.stderr.isatty():
+        yield lambda step: None
+        return
+    with _shown_when_slow() as bar:
+        task = bar.add_task(what, total=None)
+        yield lambda step: bar.update(task, description=f"{what}: {step}")
+
+
+@contextmanager
+def _shown_when_slow() -> Iterator["Progress"]:
+    """A progress display on standard error that appears after a second and leaves nothing."""
+    from threading import Timer
+
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+
+    columns = (TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn())
+    console = Console(stderr=True)
+    # Standard output stays as it is: rich would send what is printed there to standard error.
+    bar = Progress(*columns, console=console, transient=True, redirect_stdout=False)
+    timer = Timer(PATIENCE_SECONDS, bar.start)
+    timer.start()
+    try:
+        yield bar
+    finally:
+        timer.cancel()
+        timer.join()
+        bar.stop()
 
 
 def print_json(data: dict[str, Any]) -> None:

@@ -2,6 +2,8 @@
 
 import json
 import re
+import runpy
+import shlex
 import shutil
 import subprocess
 import sys
@@ -9,10 +11,14 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import onnx
 import pytest
 from click.testing import CliRunner
 from ruamel.yaml import YAML
 from tests.applied_fixes import apply_fixes, printed_fixes
+from tests.report_browser import ABSENT, PROGRAM
+from tests.unit.network.tflite_models import chain
+from tests.zoo_export import to_onnx
 
 import tilewright
 from tilewright import cli
@@ -20,6 +26,7 @@ from tilewright.document.file_model import FileModel, keys_of
 from tilewright.machine.files import (
     ArrayFile,
     CoreFile,
+    CoreModelFile,
     DmaFile,
     EndFile,
     LinkFile,
@@ -71,7 +78,7 @@ def test_generated_blocks_are_up_to_date() -> None:
 )
 def test_a_stale_block_is_found(block: str, told: str, tmp_path: Path) -> None:
     (tmp_path / "docs").mkdir()
-    for name in ("generate.py", "tables.py"):
+    for name in ("generate.py", "patched.py", "tables.py"):
         shutil.copy(DOCS / name, tmp_path / "docs")
     (tmp_path / "README.md").write_text(f"{block}\n", encoding="utf-8")
     finished = generate(tmp_path)
@@ -94,12 +101,91 @@ def test_a_command_of_a_console_block_works(command: str) -> None:
     assert (result.exit_code, result.stderr) == (0, "")
 
 
+SHELL = re.compile(r"^```sh\n(.*?)^```", re.DOTALL | re.MULTILINE)
+
+
+def shell_commands() -> Iterator[Any]:
+    """Commands of ours in blocks that show no output."""
+    for page in PAGES:
+        for block in SHELL.findall(page.read_text("utf-8")):
+            for line in block.splitlines():
+                if line.startswith("tilewright "):
+                    yield pytest.param(line, id=f"{relative(page)}: {line}")
+
+
+@pytest.fixture
+def stand_ins(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A folder with files under the names that pages use for the reader's own."""
+    monkeypatch.chdir(tmp_path)
+    for name in ("machine.yaml", "mapping.yaml"):
+        shutil.copy(EXAMPLES / "zigzag" / "fixed" / name, tmp_path)
+    shutil.copy(EXAMPLES / "residual_block.csv", tmp_path / "lives.csv")
+    onnx.save(to_onnx(tilewright.load_network("lenet5")), tmp_path / "network.onnx")
+    chain("RELU", "TANH", names=("a", "b", "c")).save(tmp_path)
+
+
+@pytest.mark.usefixtures("stand_ins")
+@pytest.mark.parametrize("command", list(shell_commands()))
+def test_a_command_of_a_shell_block_works(command: str) -> None:
+    result = CliRunner().invoke(cli.tilewright, shlex.split(command)[1:])
+    assert (result.exit_code, result.stderr) == (0, "")
+
+
 @pytest.mark.parametrize("page", PAGES, ids=relative)
 def test_links_lead_to_files(page: Path) -> None:
     text = FENCED.sub("", page.read_text("utf-8"))
     targets = [t for t in LINK.findall(text) if not t.startswith(("https://", "http://", "#"))]
     paths = [(page.parent / target.partition("#")[0]).resolve() for target in targets]
     assert [str(path) for path in paths if not path.is_file()] == []
+
+
+FILE_NAME = re.compile(r"`((?:\w+/)*\w+\.py)`")
+
+
+def python_file(name: str) -> Path | None:
+    """A file that a page names from the root of the repository or of the package."""
+    found = [root / name for root in (ROOT, ROOT / "src" / "tilewright") if (root / name).is_file()]
+    return found[0] if found else None
+
+
+@pytest.mark.parametrize("page", sorted((DOCS / "how-to").glob("add-*.md")), ids=relative)
+def test_a_how_to_names_files_and_functions_that_exist(page: Path) -> None:
+    text = FENCED.sub("", page.read_text("utf-8"))
+    files = [name for name in FILE_NAME.findall(text) if "/" in name]
+    assert len(files) > 5
+    assert [name for name in files if python_file(name) is None] == []
+    for _, name, function in re.findall(
+        r"^\| (.+?) \| `(\S+\.py)` \| `(\w+)` \|", text, re.MULTILINE
+    ):
+        path = python_file(name)
+        assert path is not None
+        defined = rf"^(?:(?:def|class) {function}\b|{function}\b.*=)"
+        assert re.search(defined, path.read_text("utf-8"), re.MULTILINE), (name, function)
+
+
+def test_the_machine_of_the_first_plan_is_the_librarys_with_another_port() -> None:
+    ours = YAML(typ="safe").load(EXAMPLES / "first_plan" / "my_edge.yaml")
+    theirs = YAML(typ="safe").load(ROOT / "src/tilewright/machine/library/edge_tpu_like.yaml")
+    dram = theirs["memories"]["dram"]
+    dram |= {"r_cost": "1400 pJ", "w_cost": "1500 pJ"}
+    dram["ports"][0]["bandwidth_max"] = "128 bit"
+    assert ours == theirs | {"name": "my_edge", "description": ours["description"]}
+
+
+@pytest.mark.skipif(PROGRAM is None, reason=f"{ABSENT}: the pictures cannot be made anew")
+def test_pictures_show_the_plan_that_the_readme_prints(tmp_path: Path) -> None:
+    pictures = runpy.run_path(str(DOCS / "pictures.py"))
+    printed = re.search(r"^cycles +([\d,]+)", (ROOT / "README.md").read_text("utf-8"), re.MULTILINE)
+    assert printed is not None
+    cycles = int(printed[1].replace(",", ""))
+    pictures["draw"](tmp_path)
+    drawn = sorted(path.name for path in tmp_path.iterdir())
+    assert drawn == sorted(path.name for path in (DOCS / "pictures").iterdir())
+    for name in drawn:
+        old, new = (DOCS / "pictures" / name).read_bytes(), (tmp_path / name).read_bytes()
+        assert old[:33] == new[:33], "the size of the picture"
+        assert pictures["cycles_of"](new) == cycles
+        assert pictures["cycles_of"](old) == cycles, "run `python docs/pictures.py`"
 
 
 def tables(page: Path) -> dict[str, list[list[str]]]:
@@ -135,6 +221,7 @@ def test_the_page_of_machine_files_has_every_key_with_its_default() -> None:
         "Ports with names": (PortFile, set(keys_of(PortFile))),
         "Ports that are counted": (OldMemoryFile, set(keys_of(OldMemoryFile)) - own),
         "`vector_unit`": (VectorFile, set(keys_of(VectorFile))),
+        "`core_model`": (CoreModelFile, set(keys_of(CoreModelFile))),
         "`cores`": (CoreFile, set(keys_of(CoreFile))),
         "`dma`": (DmaFile, set(keys_of(DmaFile))),
         "`links`": (LinkFile, set(keys_of(LinkFile))),

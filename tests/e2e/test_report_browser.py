@@ -229,7 +229,7 @@ def test_it_says_what_would_help_and_leads_to_the_critical_path(page: Page) -> N
     found = explain(record_of(made, plan_figures(made)))
     assert found.bottleneck is not None
     tab(page, "why")
-    assert f"First to improve: {found.bottleneck.name}." in page.run(
+    assert f"What bounds the plan: {found.bottleneck.name}." in page.run(
         "document.getElementById('bound').textContent"
     )
     rows = texts(page, "#why-remedies tbody tr td:nth-child(2)")

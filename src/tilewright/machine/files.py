@@ -21,7 +21,14 @@ from tilewright.document.file_model import (
     keys_of,
     new,
 )
-from tilewright.machine.model import Direction, EndKind, MemoryRole, PortKind
+from tilewright.machine.model import (
+    CoreModelName,
+    Direction,
+    EndKind,
+    EthosUName,
+    MemoryRole,
+    PortKind,
+)
 from tilewright.units import parse_bits, parse_energy_pj, parse_frequency_hz
 
 FORMAT_VERSION = 1
@@ -95,6 +102,7 @@ Clock = Annotated[
 ]
 Count = Annotated[int, Range(least=0, most=4096)]
 Positive = Annotated[int, Range(least=1, most=2**20)]
+Cycles = Annotated[int, Range(least=0, most=10**9)]
 Area = Annotated[float, Range(least=0, finite=True)]
 OperandName = Literal["I1", "I2", "O"]
 DimName = Annotated[str, Pattern(r"D[0-9]{1,2}", "an array dimension such as D1")]
@@ -116,7 +124,10 @@ class _MemoryFile(FileModel):
     r_cost: AccessEnergy | None = None
     w_cost: AccessEnergy | None = None
     area: Area | None = None
-    latency: Annotated[int, Range(least=0, most=10**9)] | None = None
+    latency: Cycles | None = None
+    burst: Bits | None = None
+    read_latency: Cycles = 0
+    write_latency: Cycles = 0
     mem_type: Literal["sram", "dram", "rf"] = "sram"
     auto_cost_extraction: bool = False
     operands: Annotated[list[OperandName], Length(1)]
@@ -185,12 +196,20 @@ class VectorFile(FileModel):
     energy: Energy
 
 
+class CoreModelFile(FileModel):
+    """A cycle model made for one family of cores."""
+
+    name: CoreModelName
+    configuration: EthosUName
+
+
 class CoreFile(FileModel):
     """One kind of core, where a machine has several."""
 
     operational_array: Any
     memories: dict[str, Any] = new(dict)
     vector_unit: VectorFile | None = None
+    core_model: CoreModelFile | None = None
     count: Positive = 1
 
 
@@ -201,7 +220,7 @@ class DmaFile(FileModel):
     width: Bits
     ports: Positive = 1
     queues: Positive = 1
-    setup: Annotated[int, Range(least=0, most=10**9)] = 0
+    setup: Cycles = 0
     routes: list[Annotated[list[str], Length(2, 2)]] = new(list)
 
 
@@ -241,6 +260,7 @@ class MachineFile(FileModel):
     operational_array: Any = None
     memories: dict[str, Any] = new(dict)
     vector_unit: VectorFile | None = None
+    core_model: CoreModelFile | None = None
     cores: dict[str, CoreFile] = new(dict)
     dma: list[DmaFile] = new(list)
     links: list[LinkFile] = new(list)

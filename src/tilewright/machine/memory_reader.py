@@ -131,10 +131,11 @@ def _memory(
     served = tuple(file.served_dimensions)
     expect_once(reader, (*at, "operands"), file.operands)
     expect_once(reader, (*at, "served_dimensions"), served)
-    if file.alignment is not None and file.alignment % 8:
-        whole = written_bits(reader.document, -(-file.alignment // 8) * 8)
-        hint = f"write {dotted((*at, 'alignment'))}: {whole}"
-        reader.error((*at, "alignment"), f"{file.alignment} bit are no whole bytes", hint)
+    for key, bits in (("alignment", file.alignment), ("burst", file.burst)):
+        if bits is not None and bits % 8:
+            whole = written_bits(reader.document, -(-bits // 8) * 8)
+            hint = f"write {dotted((*at, key))}: {whole}"
+            reader.error((*at, key), f"{bits} bit are no whole bytes", hint)
     for i, dim in enumerate(served):
         if dims:
             expect(reader, (*at, "served_dimensions", i), dim, list(dims), "array dimension")
@@ -155,6 +156,9 @@ def _memory(
         write_pj=_access_pj(reader, (*at, "w_cost"), file, file.w_cost, write_width),
         role="local",
         latency_cycles=1 if file.latency is None else file.latency,
+        burst_bytes=(file.burst or 8) // 8 or 1,
+        read_latency_cycles=file.read_latency,
+        write_latency_cycles=file.write_latency,
         area_mm2=file.area or 0.0,
         leakage_pw_per_bit=file.leakage_pw_per_bit,
         alignment_bytes=(file.alignment or 8) // 8 or 1,

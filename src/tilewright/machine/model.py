@@ -24,6 +24,8 @@ more at the top make an external memory."""
 
 MemoryRole = Literal["local", "scratchpad", "external"]
 EndKind = Literal["dram", "sensor", "noc", "rom", "host"]
+CoreModelName = Literal["ethos-u"]
+EthosUName = Literal["u55-32", "u55-64", "u55-128", "u55-256", "u65-256", "u65-512"]
 
 INPUT_OPERANDS: tuple[Operand, ...] = ("I1", "I2")
 OUTPUT_OPERAND: Operand = "O"
@@ -65,6 +67,10 @@ class Memory:
     write_pj: float
     role: MemoryRole
     latency_cycles: int = 1
+    burst_bytes: int = 1
+    """What is moved at once; this and the next two matter to core models that know of them."""
+    read_latency_cycles: int = 0
+    write_latency_cycles: int = 0
     area_mm2: float = 0.0
     leakage_pw_per_bit: float = 0.0
     alignment_bytes: int = 1
@@ -128,6 +134,14 @@ class VectorUnit:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class CoreModel:
+    """A cycle model made for one family of cores, and the member of the family."""
+
+    name: CoreModelName
+    configuration: EthosUName
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Core:
     """A PE array with its own memory levels; `count` of them, all alike."""
 
@@ -136,6 +150,8 @@ class Core:
     memories: tuple[Memory, ...]
     vector: VectorUnit | None = None
     count: int = 1
+    model: CoreModel | None = None
+    """None: the cycles of a tile are those of its mapping."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

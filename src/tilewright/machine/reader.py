@@ -37,6 +37,7 @@ from tilewright.machine.model import (
     OUTPUT_OPERAND,
     Array,
     Core,
+    CoreModel,
     DmaEngine,
     End,
     InMemoryCompute,
@@ -136,6 +137,7 @@ def _machine(reader: Reader, file: MachineFile) -> Machine | None:
             "operational_array": file.operational_array,
             "memories": file.memories,
             "vector_unit": file.vector_unit,
+            "core_model": file.core_model,
             "count": file.core_count,
         }
         inner = filled(CoreFile, single)
@@ -237,7 +239,7 @@ def _ends(
 
 def _no_second_core(reader: Reader) -> None:
     """With `cores`, what describes a single core has no meaning at the top."""
-    for key in ("operational_array", "vector_unit", "core_count"):
+    for key in ("operational_array", "vector_unit", "core_model", "core_count"):
         if key in reader.document.data:
             reader.error((key,), "has no meaning beside `cores`", "move it into a core")
 
@@ -256,13 +258,14 @@ def _core(
         reader.error((*at, "memories"), "is missing: there is nowhere to keep data")
     if array is None or (not memories and not at):
         return None
-    vector = file.vector_unit
+    vector, model = file.vector_unit, file.core_model
     return Core(
         name=name,
         array=array,
         memories=memories,
         vector=VectorUnit(lanes=vector.lanes, op_pj=vector.energy) if vector else None,
         count=file.count,
+        model=CoreModel(name=model.name, configuration=model.configuration) if model else None,
     )
 
 
@@ -287,6 +290,7 @@ def _split_shared(
         memories=core.memories[:first],
         vector=core.vector,
         count=core.count,
+        model=core.model,
     )
     return [own], list(core.memories[first:])
 

@@ -16,6 +16,7 @@ from tilewright.program.boxes import (
 )
 from tilewright.program.model import Access, Box, Buffer, Charge, Route, Space, Task, TaskKind, View
 from tilewright.program.places import Places
+from tilewright.program.ring_waits import Lap, RingWaits
 from tilewright.program.stages import Storage
 from tilewright.units import packed_bytes
 
@@ -44,8 +45,7 @@ class Builder:
     """Per buffer that is no view: boxes written (None: anywhere) and by which task."""
     _chains: list[int] = field(default_factory=list)
     """Per task the first of the tasks that run one after the other up to it."""
-    _readers: dict[int, list[tuple[Box | None, int]]] = field(default_factory=dict)
-    """Per rolling buffer: boxes read since they were written, and by which task."""
+    _waits: RingWaits = field(default_factory=RingWaits)
     _outside: dict[str, int] = field(default_factory=dict)
     _known: dict[tuple[int, Box | None, int], tuple[int, ...]] = field(default_factory=dict)
 
@@ -58,26 +58,21 @@ class Builder:
         )
         return len(self.buffers) - 1
 
-    def ring(self, tensor: str, box: Box, space: Space) -> int:
-        """A buffer whose places are written again and again: whoever writes waits for readers."""
-        number = self.buffer(tensor, box, space)
-        self._readers[number] = []
-        return number
-
-    def lap(self, ring: int, tensor: str, box: Box, origin: tuple[int, ...]) -> int:
-        """A box of a tensor that lies in a ring from `origin` on."""
-        size = size_bytes(box, self.network.by_name[tensor])
+    def lap(self, lap: Lap, tensor: str, box: Box, origin: tuple[int, ...]) -> int:
+        """A box of a tensor that lies in a rolling buffer from `origin` on."""
         self.buffers.append(
             Buffer(
                 name=tensor,
                 tensor=tensor,
                 box=box,
-                space=self.buffers[ring].space,
-                size_bytes=size,
-                view=View(ring, origin),
+                space=self.buffers[lap.ring].space,
+                size_bytes=size_bytes(box, self.network.by_name[tensor]),
+                view=View(lap.ring, origin),
             )
         )
-        return len(self.buffers) - 1
+        number = len(self.buffers) - 1
+        self._waits.laps[number] = lap
+        return number
 
     def in_place(self, tensor: str, buffer: int) -> int:
         """A buffer for a tensor that takes the place of another one of the same shape."""
@@ -148,34 +143,19 @@ class Builder:
         for access in task.reads:
             after.update(self._writers_of(access))
         for access in task.writes:
-            after.update(self._overwritten(access))
+            if access.buffer in self._waits.laps:
+                after.update(self._waits.before_write(access))
         self.tasks.append(replace(task, after=tuple(sorted(after))))
         for access in task.reads:
-            root, box = self._below(access)
-            if root in self._readers:
-                self._readers[root].append((box, number))
+            if access.buffer in self._waits.laps:
+                self._waits.read(access, self._chains[number], number)
         for access in task.writes:
-            root, box = self._below(access)
-            self._writers.setdefault(root, []).append((box, number))
+            if access.buffer in self._waits.laps:
+                self._waits.write(access, number)
+            else:
+                root, box = self._below(access)
+                self._writers.setdefault(root, []).append((box, number))
         return number
-
-    def _overwritten(self, access: Access) -> list[int]:
-        """Tasks that are done with what a write to a ring takes the place of; they are forgotten.
-
-        Whoever comes later waits for this write, and so for them.
-        """
-        root, box = self._below(access)
-        if root not in self._readers or box is None:
-            return []
-        found = []
-        for known in (self._readers[root], self._writers.get(root, [])):
-            found += [number for other, number in known if other is not None and meet(box, other)]
-            known[:] = [
-                (other, number)
-                for other, number in known
-                if other is None or not contains(box, other)
-            ]
-        return found
 
     def transfer(self, copies: Sequence[Copy], *, name: str) -> int:
         """Append a transfer: copies that all go the same way, each to one or several buffers.
@@ -238,10 +218,10 @@ class Builder:
 
         Tiles of one op on one core run one after the other, so the last of them is enough.
         """
+        if access.buffer in self._waits.laps:
+            return tuple(self._waits.makers(access))
         root, box = self._below(access)
         writers = self._writers.get(root, [])
-        if root in self._readers:
-            return tuple(n for b, n in writers if box is None or b is None or meet(box, b))
         key = (root, box, len(writers))
         if key not in self._known:
             last: dict[int, int] = {}

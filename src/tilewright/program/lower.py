@@ -29,7 +29,7 @@ from tilewright.program.rows import Rows
 from tilewright.program.stages import Stage, Storage, stages_of, storages
 from tilewright.program.tile import Goal, tileable
 from tilewright.program.tile_cost import Sums, TileCost, TileCosts
-from tilewright.program.tiles import Tile, label, refuse_too_many, sums_of, tile_ranges
+from tilewright.program.tiles import MOST_TILES, Tile, label, refuse_too_many, sums_of, tile_ranges
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -73,7 +73,9 @@ def prepare(
     )
 
 
-def lower(prepared: Prepared, goal: Goal, strategy: Strategy = PLAIN) -> Lowered:
+def lower(
+    prepared: Prepared, goal: Goal, strategy: Strategy = PLAIN, most_tiles: int = MOST_TILES
+) -> Lowered:
     """The program of a network on a machine.
 
     Raises:
@@ -85,7 +87,7 @@ def lower(prepared: Prepared, goal: Goal, strategy: Strategy = PLAIN) -> Lowered
     by_stage = {number: flow for flow in flows if flow for number in flow.cascade.stages}
     residence = Residence(network, places, costs, stages, storage, goal, by_stage, strategy.gone)
     layout = residence.layout()
-    refuse_too_many(stages, layout)
+    refuse_too_many(stages, layout, most_tiles)
     lowering = Lowering(
         network, places, costs, residence, layout, Builder(network, places, storage)
     )
@@ -188,7 +190,15 @@ class Lowering:
                     if tile is not None:
                         self._emit_tile(stage, tile, sharing)
             self.partial.clear()
+            if turn.stage not in self.layout.lasting:
+                self._forget_constants(stage)
         self.rings = {}
+
+    def _forget_constants(self, stage: Stage) -> None:
+        """Let a stage's constants come again when they are next needed."""
+        constants = {o.tensor for o in stage.inputs}
+        constants = {c for c in constants if self.network.by_name[c].role == "constant"}
+        self.staged = {key: b for key, b in self.staged.items() if key[0] not in constants}
 
     def _rings_of(self, flow: Flow) -> dict[tuple[str, int], Ring]:
         """The rolling buffers of a cascade; those that fill from outside are empty at first."""
@@ -200,7 +210,7 @@ class Lowering:
                     continue
                 memory = self.residence.ring_memory(root)
                 space = self.places.named(memory, core)
-                buffer = self.builder.ring(root, ring_box(box, roll.axis, roll.rows), space)
+                buffer = self.builder.buffer(root, ring_box(box, roll.axis, roll.rows), space)
                 found[root, core] = Ring(
                     builder=self.builder,
                     root=root,

@@ -46,6 +46,9 @@ SMALL_SHARE = 16
 LEAST_POINTS = 2048
 """A vector op is cut no finer than this to keep step with another engine."""
 
+LOOK_BACK = 4
+"""Constants are thought to come while one of so many stages before is at work (measured)."""
+
 ANYWHERE = ""
 """Instead of a memory's name: whatever scratchpad holds the tensor."""
 
@@ -65,6 +68,8 @@ class Layout:
     """Tensors that pass through rolling buffers, by the first stage of their cascade."""
     boxes: Mapping[tuple[str, int], Box]
     """What each core reads of a tensor."""
+    lasting: frozenset[int]
+    """Stages of cascades whose constants stay from the first turn to the last."""
 
 
 @dataclass
@@ -121,6 +126,7 @@ class Residence:
                 for root, roll in self._rings(flow)
             },
             boxes=self.boxes,
+            lasting=frozenset(n for flow in self.flows.values() for n in self.lasting(flow)),
         )
 
     def begin(self) -> None:
@@ -358,17 +364,15 @@ class Residence:
     def work(self, number: int) -> Work:
         """A stage as the choice of tiles sees it, for its largest part."""
         stage, ranges = self.stages[number], self.parts[number][0]
-        room = {s.memory: s.size_bytes for s in self.places.spaces if s.kind == "scratchpad"}
-        replaced = self.overwritten(number)
-        for root in self._held_roots(number):
-            if root not in self.gone and root != replaced:
-                home = self.home_of_kept(root)
-                room[home] -= _aligned(self.bytes_of(root), self.places.named(home, 0))
+        room = self._room(number)
         lengths = {dim: stop - start for dim, (start, stop) in ranges.items()}
         if number in self.flows:
             flow = self.flows[number]
             lengths[flow.loops[number]] = flow.turn_rows(number)
-            self._leave_room(number, flow, room)
+            for other in self.lasting(flow):
+                if other != number:
+                    for memory, size in self._constant_bytes(other, flow).items():
+                        room[memory] -= size
         unit = self.places.core.vector or default_vector_unit(self.places.core)
         spaces = [s for s in self.places.spaces if s.kind == "scratchpad"]
         return Work(
@@ -383,28 +387,63 @@ class Residence:
             partial_bytes_per_cycle=self._sum_rate(),
             at_most=self._in_step(number),
             tile_cycles=self.costs.model_of(stage),
+            lead_cycles=self._lead_cycles(number, room),
         )
 
-    def _leave_room(self, number: int, flow: Flow, room: dict[str, int]) -> None:
-        """Take off what a cascade holds beside the tiles of one of its stages.
+    def _lead_cycles(self, number: int, room: Mapping[str, int]) -> int:
+        """How long transfers have nothing to do before a stage; no more than there is room for."""
+        home, origin = self.places.home("I2"), self.places.origin("I2")
+        if self.costs.core_model is None or home is None or origin is None:
+            return 0
+        lead = 0.0
+        for before in range(max(0, number - LOOK_BACK), number):
+            tiling = self._chosen.get(before)
+            if tiling is not None:
+                lead = max(0.0, lead + tiling.cycles - tiling.moving_cycles)
+        route = self.places.routes[origin.name, self.places.named(home.name, 0).name]
+        lead = min(lead, max(0, room[home.name]) / 2 / float(route.bytes_per_cycle))
+        # Rounded down to a power of two: stages that are alike then share their choice of tiles.
+        return 1 << int(lead).bit_length() - 1 if lead >= 1 else 0
 
-        Constants of the other stages stay if those of all do; else they come for every step.
-        """
-        for root, roll in self._rings(flow):
+    def _room(self, number: int) -> dict[str, int]:
+        """What each memory has left for the tiles of a stage, and for a cascade's constants."""
+        room = {s.memory: s.size_bytes for s in self.places.spaces if s.kind == "scratchpad"}
+        replaced = self.overwritten(number)
+        for root in self._held_roots(number):
+            if root not in self.gone and root != replaced:
+                home = self.home_of_kept(root)
+                room[home] -= _aligned(self.bytes_of(root), self.places.named(home, 0))
+        for root, roll in self._rings(self.flows[number]) if number in self.flows else ():
             memory = self.ring_memory(root)
             room[memory] -= _aligned(self.ring_bytes(root, roll), self.places.named(memory, 0))
-        constants = {n: self.constant_bytes(n) for n in flow.cascade.stages}
-        for memory in room:
-            total = sum(sizes.get(memory, 0) for sizes in constants.values())
-            if total <= room[memory] * 3 // 4:
-                room[memory] -= total - constants[number].get(memory, 0)
+        return room
 
-    def constant_bytes(self, number: int) -> dict[str, int]:
-        """Bytes of a stage's constants by memory."""
+    def lasting(self, flow: Flow) -> list[int]:
+        """Stages of a cascade whose constants stay for all turns; the others' come every time.
+
+        All of them, if that leaves a quarter of the room; else the smallest, up to a half of it.
+        """
+        sizes = {number: self._constant_bytes(number, flow) for number in flow.cascade.stages}
+        room = self._room(flow.cascade.first)
+        found: list[int] = []
+        for part in (0.75, 0.5):
+            left = {memory: size * part for memory, size in room.items()}
+            found = []
+            for number in sorted(sizes, key=lambda n: (sum(sizes[n].values()), n)):
+                if all(size <= left[memory] for memory, size in sizes[number].items()):
+                    found.append(number)
+                    for memory, size in sizes[number].items():
+                        left[memory] -= size
+            if len(found) == len(sizes):
+                break
+        return found
+
+    def _constant_bytes(self, number: int, flow: Flow) -> dict[str, int]:
+        """Bytes by memory of a stage's constants that every turn of a cascade needs."""
         stage, sizes = self.stages[number], dict[str, int]()
         for operand in stage.inputs:
             tensor, memory = self.network.by_name[operand.tensor], self.where(stage, operand)
-            if tensor.role == "constant" and memory:
+            if tensor.role == "constant" and memory and not _walks(operand, flow.loops[number]):
                 box = touched(operand, self.parts[number][0], tensor.shape)
                 size = _aligned(size_bytes(box, tensor), self.places.named(memory, 0))
                 sizes[memory] = sizes.get(memory, 0) + size
@@ -574,10 +613,15 @@ def _key(work: Work) -> object:
         tuple(work.room.items()),
         tuple(work.unrolled.items()),
         tuple(work.at_most.items()),
+        work.lead_cycles,
         work.op.coupled,
         tuple(operand.index for operand in work.op.operands),
         work.partial.bits if work.partial is not None else 0,
     )
+
+
+def _walks(operand: Operand, loop: str) -> bool:
+    return any(dim == loop for axis in operand.index or () for dim, _ in axis.terms)
 
 
 def _aligned(size: int, space: Space) -> int:

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from tilewright.program.boxes import is_empty, overlap, shifted, whole
 from tilewright.program.build import Builder
 from tilewright.program.model import Access, Box
+from tilewright.program.ring_waits import Lap
 
 
 @dataclass
@@ -48,7 +49,8 @@ class Ring:
             box = (*here[: self.axis], (first, behind), *here[self.axis + 1 :])
             at = [start + step for (start, _), step in zip(here, origin, strict=True)]
             at[self.axis] = 0
-            self._laps[tensor, lap] = self.builder.lap(self.buffer, tensor, box, tuple(at))
+            place = Lap(self.buffer, self.axis, first, lap)
+            self._laps[tensor, lap] = self.builder.lap(place, tensor, box, tuple(at))
         return self._laps[tensor, lap]
 
 

@@ -70,6 +70,8 @@ class Work:
     """Tile lengths that loops should not exceed, to run side by side with other engines."""
     tile_cycles: Callable[[Mapping[str, int]], int | None] | None = None
     """Cycles of a tile as a model of the core has them; None: they are estimated."""
+    lead_cycles: int = 0
+    """How long before the first tile transfers of constants can begin, with nothing else to do."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -83,6 +85,8 @@ class Tiling:
     lengths: Mapping[str, int]
     order: tuple[str, ...]
     cycles: float
+    moving_cycles: float
+    """Of all transfers, those that begin before the first tile included."""
     moved_bytes: float
     value: float
     doubled: bool
@@ -283,6 +287,7 @@ def _cheapest(
     if work.partial in work.tenants:
         computing = computing + total * sizes[-1] / work.partial_bytes_per_cycle
     moving, bytes_moved, energy, first = (np.zeros(shape) for _ in range(4))
+    early, first_early = np.zeros(shape), np.zeros(shape)
     for tenant, size in zip(work.tenants, sizes, strict=True):
         if not tenant.bytes_per_cycle:
             continue
@@ -292,12 +297,16 @@ def _cheapest(
         bytes_moved = bytes_moved + times * size
         energy = energy + times * size * tenant.pj_per_byte
         first = first + cycles
-    cycles = _overlapped(computing, moving, first, doubled=doubled)
+        if tenant.constant:
+            early, first_early = early + times * cycles, first_early + cycles
+    left = moving - np.minimum(early, work.lead_cycles)
+    first = first - np.minimum(first_early, work.lead_cycles)
+    cycles = _overlapped(computing, left, first, doubled=doubled)
     if work.tile_cycles is not None:
         guess = {"latency": cycles, "energy": energy, "traffic": bytes_moved}[goal]
         fits = _promising(np.where(fits, guess, np.inf), total)
         computing = _told(work, length, (computing, total), fits)
-        cycles = _overlapped(computing, moving, first, doubled=doubled)
+        cycles = _overlapped(computing, left, first, doubled=doubled)
     primary = {"latency": cycles, "energy": energy, "traffic": bytes_moved}[goal]
     key = np.where(fits, primary, np.inf)
     best = np.flatnonzero(key <= NEARLY * key.min())
@@ -306,6 +315,7 @@ def _cheapest(
         lengths={d: int(np.broadcast_to(length[d], shape)[at]) for d in work.lengths},
         order=order,
         cycles=float(cycles[at]),
+        moving_cycles=float(moving[at]),
         moved_bytes=float(bytes_moved[at]),
         value=float(primary[at]),
         doubled=doubled,
@@ -337,8 +347,9 @@ def _told(
     """Cycles of all tiles as a model of the core has them, where it was asked; else the guess."""
     computing, total = guess[0].copy(), guess[1]
     assert work.tile_cycles is not None
+    cut = {d: tried for d, tried in length.items() if isinstance(tried, np.ndarray)}
     for at in np.flatnonzero(asked):
-        lengths = {d: int(np.broadcast_to(length[d], asked.shape)[at]) for d in work.lengths}
+        lengths = {**work.lengths, **{d: int(tried[at]) for d, tried in cut.items()}}
         cycles = work.tile_cycles(lengths)
         if cycles is not None:
             computing[at] = total[at] * (cycles + TASK_CYCLES)

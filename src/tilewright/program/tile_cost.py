@@ -19,6 +19,7 @@ from tilewright.program.core_model import CoreModelCosts, core_model_costs
 from tilewright.program.model import Charge
 from tilewright.program.places import Places
 from tilewright.program.stages import Stage
+from tilewright.program.tile import tileable
 
 UNLIMITED: Final = 2**62
 CARRIERS: Final[Mapping[str, str]] = dict(DEFAULT_LINKS)
@@ -107,7 +108,15 @@ class TileCosts:
     def model_of(self, stage: Stage) -> Callable[[Mapping[str, int]], int | None] | None:
         """Cycles of a stage's tiles by the lengths of their loops, if the core has a model."""
         model = self.core_model
-        return None if model is None else lambda lengths: model.cycles(stage, lengths)
+        if model is None:
+            return None
+        sums = tileable(stage.op)[2]
+
+        def cycles(lengths: Mapping[str, int]) -> int | None:
+            cut = any(lengths[loop] < stage.op.sizes[loop] for loop in sums)
+            return model.cycles(stage, lengths, (cut, cut))
+
+        return cycles
 
     def by_core_model(
         self, found: TileCost, stage: Stage, lengths: Mapping[str, int], sums: Sums

@@ -11,6 +11,7 @@ from tilewright.network.graph import Op
 from tilewright.program.boxes import Ranges
 from tilewright.program.residence import Layout
 from tilewright.program.stages import Stage
+from tilewright.program.tile import Tiling
 from tilewright.program.tile_cost import Sums
 
 MOST_TILES: Final = 150_000
@@ -26,22 +27,34 @@ class Tile:
     sums: Sums
 
 
-def refuse_too_many(stages: Sequence[Stage], layout: Layout) -> None:
+def refuse_too_many(stages: Sequence[Stage], layout: Layout, most: int = MOST_TILES) -> None:
     """A plan that nobody could use is no plan: say which op would be cut to pieces."""
-    counts = [
-        sum(
-            prod(-(-(part[d][1] - part[d][0]) // tiling.lengths[d]) for d in tiling.order)
-            for part in parts
-        )
-        for parts, tiling in zip(layout.parts, layout.tilings, strict=True)
-    ]
-    if sum(counts) > MOST_TILES:
+    counts = [_count(number, layout) for number in range(len(stages))]
+    if sum(counts) > most:
         worst = max(range(len(counts)), key=lambda number: (counts[number], -number))
         message = (
-            f"the scratchpads are too small: a plan has at most {MOST_TILES:,} tiles, and there "
+            f"the scratchpads are too small: a plan has at most {most:,} tiles, and there "
             f"would be {sum(counts):,}, of op {stages[worst].op.name!r} alone {counts[worst]:,}"
         )
         raise InfeasibleError(Problem(message=message, hint="plan with a larger scratchpad"))
+
+
+def _count(number: int, layout: Layout) -> int:
+    """Tiles of a stage on all cores."""
+    tiling, parts = layout.tilings[number], layout.parts[number]
+    flow = layout.flows.get(number)
+    if flow is None:
+        return sum(_tiles_in(part, tiling) for part in parts)
+    loop, total = flow.loops[number], 0
+    for turn in flow.turns:
+        if turn.stage == number:
+            rows = {loop: (turn.start, turn.stop)}
+            total += sum(_tiles_in({**part, **rows}, tiling) for part in parts)
+    return total
+
+
+def _tiles_in(part: Ranges, tiling: Tiling) -> int:
+    return prod(-(-(part[d][1] - part[d][0]) // tiling.lengths[d]) for d in tiling.order)
 
 
 def tile_ranges(

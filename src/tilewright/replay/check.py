@@ -9,6 +9,7 @@ from tilewright.program.model import Timetable
 from tilewright.replay.check_data import data_problems
 from tilewright.replay.check_memory import memory_problems
 from tilewright.replay.check_network import network_problems, same_data_of
+from tilewright.replay.check_offsets import offsets_of
 from tilewright.replay.check_structure import structure_problems
 from tilewright.replay.check_tiles import tile_problems
 from tilewright.replay.check_time import time_problems
@@ -31,7 +32,11 @@ def problems(timetable: Timetable, network: Network | None = None) -> list[Probl
         *time_problems(timetable),
         *transfer_problems(timetable.program),
         *memory_problems(timetable),
-        *data_problems(timetable, same_data_of(timetable.program, network)),
+        *data_problems(
+            timetable,
+            same_data_of(timetable.program, network),
+            offsets_of(network) if network is not None else {},
+        ),
     ]
     if network is not None:
         found += [

@@ -29,6 +29,7 @@ from tilewright.replay.check_boxes import (
     view_shift,
     volume,
 )
+from tilewright.replay.check_offsets import Offsets
 from tilewright.replay.check_time import cycles_text
 from tilewright.replay.check_transfers import copies, is_plain_copy
 
@@ -67,6 +68,7 @@ class Walk:
 
     timetable: Timetable
     same_data: SameData
+    offsets: Offsets
     later_makers: dict[int, list[tuple[int, str, Box]]]
     pieces: dict[int, list[Piece]] = field(default_factory=lambda: defaultdict(list))
     uses: dict[int, list[Use]] = field(default_factory=lambda: defaultdict(list))
@@ -76,10 +78,10 @@ class Walk:
     """Boxes that held what they should, and of which version of their buffer that is true."""
 
 
-def data_problems(timetable: Timetable, same_data: SameData) -> Iterator[Problem]:
+def data_problems(timetable: Timetable, same_data: SameData, offsets: Offsets) -> Iterator[Problem]:
     """Races, reads of what is not there, and results that are incomplete."""
     program = timetable.program
-    walk = Walk(timetable, same_data, _later_makers(timetable))
+    walk = Walk(timetable, same_data, offsets, _later_makers(timetable))
     roots = [buffer for buffer in program.given if program.root(buffer) == buffer]
     views = [
         buffer
@@ -289,16 +291,24 @@ def _wrong_pieces(
     for piece in there:
         if any(not walk.same_data(buffer.tensor, tensor) for tensor in piece.tensors):
             yield _other_data(walk, number, (access, piece), "")
-        elif _is_elsewhere(piece, buffer.tensor, shift):
+        elif _is_elsewhere(walk, piece, buffer.tensor, shift):
             yield _other_data(walk, number, (access, piece), "another part of ")
         yield from _unfinished(walk, number, access, piece)
 
 
-def _is_elsewhere(piece: Piece, tensor: str, shift: Sequence[int] | None) -> bool:
+def _is_elsewhere(walk: Walk, piece: Piece, tensor: str, shift: Sequence[int] | None) -> bool:
     """Whether a piece of the tensor lies where another part of it is expected."""
-    if piece.shift is None or shift is None or piece.tensors != (tensor,):
+    if piece.shift is None or shift is None or len(piece.tensors) != 1:
         return False
-    return any(back + there for back, there in zip(piece.shift, shift, strict=True))
+    apart = [back + there for back, there in zip(piece.shift, shift, strict=True)]
+    if piece.tensors == (tensor,):
+        return any(apart)
+    (found, at), (wanted, place) = (
+        walk.offsets.get(name, (name, ())) for name in (piece.tensors[0], tensor)
+    )
+    return found == wanted and any(
+        step + a - b for step, a, b in zip(apart, at, place, strict=True)
+    )
 
 
 def _unfinished(walk: Walk, number: int | None, access: Access, piece: Piece) -> Iterator[Problem]:

@@ -1,4 +1,4 @@
-"""Is it the network that is computed: every op completely and once, every output handed out?"""
+"""Is it the network that is computed: every op once, as far as outputs need it, and handed out?"""
 
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
@@ -16,6 +16,7 @@ from tilewright.replay.check_boxes import (
     volume,
 )
 from tilewright.replay.check_data import SameData
+from tilewright.replay.check_needed import Lattice, around, needed_points, points_inside
 from tilewright.replay.check_transfers import is_plain_copy
 from tilewright.units import packed_bytes
 
@@ -38,10 +39,12 @@ def network_problems(timetable: Timetable, network: Network) -> Iterator[Problem
         own[task.op].append((task, _ranges(ops[task.op], task)))
         for name in task.fused:
             fused[name][task.op].append(own[task.op][-1])
+    needed = needed_points(network)
     for op in network.ops:
-        yield from _op_problems(network, op, own[op.name])
-        yield from _fused_problems(op, ops, fused[op.name], own[op.name])
-        if not own[op.name] and not fused[op.name] and not _may_be_view(network, op):
+        yield from _op_problems(op, own[op.name], needed[op.name])
+        yield from _fused_problems(op, ops, fused[op.name], own[op.name], needed)
+        is_missing = needed[op.name] and not own[op.name] and not fused[op.name]
+        if is_missing and not _may_be_view(network, op):
             yield Problem(message=f"no task computes {op.name}, a {op.kind} of {op.points} points")
     yield from _size_problems(program, network)
     for tensor in network.outputs:
@@ -98,7 +101,7 @@ def _ranges(op: Op, task: Task) -> Box:
     return tuple(tile.get(dim, (0, size)) for dim, size in op.dims)
 
 
-def _op_problems(network: Network, op: Op, tiles: Sequence[Tile]) -> Iterator[Problem]:
+def _op_problems(op: Op, tiles: Sequence[Tile], needed: Sequence[Lattice]) -> Iterator[Problem]:
     whole = tuple((0, size) for _, size in op.dims)
     dims = {dim for dim, _ in op.dims}
     for task, box in tiles:
@@ -115,23 +118,31 @@ def _op_problems(network: Network, op: Op, tiles: Sequence[Tile]) -> Iterator[Pr
             f"{_named(op, both)} of {op.name}, {volume(both)} points"
         )
     if tiles:
-        yield from _gap(op, whole, [box for _, box in tiles], "computes")
+        yield from _gap(op, needed, [box for _, box in tiles], "computes")
 
 
-def _gap(op: Op, whole: Box, boxes: Sequence[Box], verb: str) -> Iterator[Problem]:
-    missing = uncovered(whole, boxes)
-    if missing:
-        points = sum(map(volume, missing))
+def _gap(op: Op, needed: Sequence[Lattice], boxes: Sequence[Box], verb: str) -> Iterator[Problem]:
+    if not needed:
+        return
+    box = around(needed)
+    missing = [(part, points_inside(needed, part)) for part in uncovered(box, boxes)]
+    points = sum(count for _, count in missing)
+    if points:
+        first = next(part for part, count in missing if count)
         yield Problem(
-            message=f"no task {verb} {_named(op, missing[0])} of {op.name}; "
-            f"{points} of its {volume(whole)} points are missing"
+            message=f"no task {verb} {_named(op, first)} of {op.name}; "
+            f"{points} of its {points_inside(needed, box)} points are missing"
         )
 
 
 def _fused_problems(
-    op: Op, ops: Mapping[str, Op], hosts: Mapping[str, Sequence[Tile]], tiles: Sequence[Tile]
+    op: Op,
+    ops: Mapping[str, Op],
+    hosts: Mapping[str, Sequence[Tile]],
+    tiles: Sequence[Tile],
+    needed: Mapping[str, Sequence[Lattice]],
 ) -> Iterator[Problem]:
-    """A fused op is computed where its host's result is: all of that, and by one host only."""
+    """A fused op is computed where its host's result is needed, and by one host only."""
     makers = [host[0][0].name for host in hosts.values()]
     makers += [tiles[0][0].name] if tiles else []
     if len(makers) > 1:
@@ -148,8 +159,7 @@ def _fused_problems(
             for _, box in host_tiles
         ]
         distinct = list(dict.fromkeys(boxes))
-        whole = tuple((0, size) for _, size in host.dims)
-        yield from _gap(host, whole, distinct, f"applies {op.name} to")
+        yield from _gap(host, needed[name], distinct, f"applies {op.name} to")
 
 
 def _summed_dims(op: Op) -> frozenset[str]:

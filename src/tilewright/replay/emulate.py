@@ -281,14 +281,16 @@ class _Run:
         task = self.plan.program.tasks[number]
         added, needed = self.worker.summed_points(task)
         before = self.worker.goes_on_from(task)
-        if not task.op and before is not None:
+        counts = [self._summed.get(int(self.memories.granules(a).max()), 0) for a in before]
+        if not task.op and before:
             # Sums that are written out and fetched again keep their products.
-            count = self._summed.get(int(self.memories.granules(before).max()), 0)
-            self._summed.update((write, count) for write in self.plan.own_writes(number))
+            self._summed.update((write, min(counts)) for write in self.plan.own_writes(number))
         if number not in self._results or not needed:
             return
-        if before is not None:
-            added += self._summed.get(int(self.memories.granules(before).max()), 0)
+        if len(set(counts)) > 1:
+            message = f"{self.plan.task_text(number)} goes on from sums of {counts} products"
+            self.problems.append(Problem(message=message))
+        added += min(counts, default=0)
         if self.worker.is_unfinished(task):
             self._summed.update((write, added) for write in self.plan.own_writes(number))
         elif added != needed:
@@ -357,6 +359,9 @@ class _Run:
         op = self.worker.ops.get(program.tasks[number].op)
         if op is None:
             return False
+        if holds_partial_sums(program.buffers[access.buffer]):
+            # A result may take the place of the sums that it is made of.
+            return self.plan.layout.in_root(access) == self.plan.layout.in_root(write)
         tensor = program.buffers[access.buffer].tensor
         same = [o.index == op.outputs[0].index for o in op.inputs if o.tensor == tensor]
         in_root = self.plan.layout.in_root

@@ -9,12 +9,15 @@ import numpy as np
 from tilewright.network.graph import Index, Network, Op, Operand
 from tilewright.program.model import Access, Box, Program, Task
 from tilewright.replay.emulate_layout import box_text, holds_partial_sums
-from tilewright.replay.kernels import sums
+from tilewright.replay.kernels import sums, windows
 from tilewright.replay.kernels.quantise import dtype_of
 from tilewright.replay.kernels.table import compute
 from tilewright.replay.kernels.tile import Array, KernelError, Part, Quantisation, Tile, Wanted
 
 Ranges = Mapping[str, tuple[int, int]]
+
+CONTINUED_KINDS = (*sums.KINDS, *windows.KINDS)
+"""Kinds whose inner loops may be cut: a task goes on from what another one left unfinished."""
 
 
 class TaskError(Exception):
@@ -59,37 +62,36 @@ class Worker:
         return copies
 
     def summed_points(self, task: Task) -> tuple[int, int]:
-        """How many products a task adds to each of its sums, and how many a sum needs.
+        """How many points a task adds to each of its sums (or maxima), and how many one needs.
 
-        Nothing (0, 0) for ops that are no sums of products.
+        Nothing (0, 0) for ops that are none.
         """
         op = self.ops.get(task.op)
-        if op is None or op.kind not in sums.KINDS:
+        if op is None or not _may_be_continued(op):
             return 0, 0
         inner = _summed(op)
         lengths = {dim: end - begin for dim, begin, end in task.tile}
         return prod(lengths[dim] for dim in inner), prod(op.sizes[dim] for dim in inner)
 
-    def goes_on_from(self, task: Task) -> Access | None:
+    def goes_on_from(self, task: Task) -> list[Access]:
         """The unfinished sums that a task reads."""
-        for access in task.reads:
-            if holds_partial_sums(self.program.buffers[access.buffer]):
-                return access
-        return None
+        buffers = self.program.buffers
+        return [a for a in task.reads if holds_partial_sums(buffers[a.buffer])]
 
     def _computed(self, task: Task) -> dict[str, tuple[Box, Array]]:
         """What the task makes, by tensor; unfinished sums go by their op's result."""
         op = self._op(task.op)
         ranges = self._ranges(task, op)
         tile = self._tile(task, op, ranges, {})
-        if op.kind in sums.KINDS:
+        if _may_be_continued(op):
+            kernel = sums if op.kind in sums.KINDS else windows
             start = self._started_sums(task, op, tile.results[0].box)
-            total = sums.accumulate(tile, start)
+            total = kernel.accumulate(tile, start)
             name = op.outputs[0].tensor
             if self.is_unfinished(task):
                 return {name: (tile.results[0].box, total)}
             dtype = dtype_of(self.network.by_name[name].dtype)
-            results = [sums.finish(tile, total).astype(dtype, copy=False)]
+            results = [kernel.finish(tile, total).astype(dtype, copy=False)]
         else:
             results = compute(tile)
         made = {
@@ -112,7 +114,7 @@ class Worker:
             for dim, size in op.dims
         ):
             raise TaskError(f"has the ranges {ranges} of loops {op.sizes}")
-        whole = op.coupled if op.kind in sums.KINDS else (*op.coupled, *_summed(op))
+        whole = op.coupled if _may_be_continued(op) else (*op.coupled, *_summed(op))
         cut = [dim for dim in whole if ranges[dim] != (0, op.sizes[dim])]
         if cut:
             raise TaskError(f"cuts the loop {cut[0]} of {op.name}, which no tile may do without")
@@ -209,12 +211,23 @@ class Worker:
 
     def _started_sums(self, task: Task, op: Op, box: Box) -> Array | None:
         """The unfinished sums that a task goes on from; None where it begins."""
-        access = self.goes_on_from(task)
-        if access is None:
+        accesses = self.goes_on_from(task)
+        if not accesses:
             return None
-        if access.box != box or self.program.buffers[access.buffer].tensor != op.outputs[0].tensor:
-            raise TaskError(f"adds to {box_text(box)} and reads the sums of {box_text(access.box)}")
-        return self.elements(access)
+        found = np.zeros([end - begin for begin, end in box])
+        left = found.size
+        for access in accesses:
+            own = self.program.buffers[access.buffer].tensor == op.outputs[0].tensor
+            ends = zip(access.box, box, strict=True)
+            if not own or any(a < c or b > d for (a, b), (c, d) in ends):
+                text = f"adds to {box_text(box)} and reads the sums of {box_text(access.box)}"
+                raise TaskError(text)
+            part = self.elements(access)
+            found[_inside(access.box, box)] = part
+            left -= part.size
+        if left:
+            raise TaskError(f"adds to {box_text(box)} and reads {found.size - left} sums of it")
+        return found
 
     def is_unfinished(self, task: Task) -> bool:
         """Whether a task leaves its sums for another one to go on."""
@@ -234,6 +247,10 @@ class Worker:
                 f"writes {box_text(access.box)} of {tensor} and makes {box_text(box)} of it"
             )
         return array[_inside(access.box, box)]
+
+
+def _may_be_continued(op: Op) -> bool:
+    return op.kind in CONTINUED_KINDS and len(op.outputs) == 1
 
 
 def _summed(op: Op) -> list[str]:

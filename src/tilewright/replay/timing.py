@@ -145,11 +145,12 @@ class _Simulation:
         """When to ask again because a port has no lane free; 0 if all have."""
         begin = now + self.tasks[task].setup_cycles
         end = now + self.cycles[task]
-        for port in self.tasks[task].ports:
+        ports = self.tasks[task].ports
+        for port in ports:
             flows = self.flows.setdefault(port, [])
             flows[:] = [flow for flow in flows if flow[1] > now]
             held = [last for first, last in flows if last > begin and first < end]
-            if len(held) >= self.lanes[port]:
+            if len(held) + ports.count(port) > self.lanes[port]:
                 return max(now + 1, min(held) - self.tasks[task].setup_cycles)
         return 0
 

@@ -159,17 +159,31 @@ def comparison_view(comparison: Comparison) -> View:
     before, after = comparison.before, comparison.after
     changed = [op for op in comparison.ops if _differs(op)]
     facts = [
-        ("before", before.title),
-        ("after", after.title),
+        ("before", _title(before, after)),
+        ("after", _title(after, before)),
         ("ops", f"{len(changed)} changed, {len(comparison.ops) - len(changed)} as before"),
     ]
     totals = table("figure", ">before", ">after", ">change")
     for change in comparison.totals:
         totals.add_row(
             change.name, _text(change.name, change.before), _text(change.name, change.after),
-            f"{change.share:+.2%}" if change.share else "",
+            _share_text(change),
         )  # fmt: skip
     return [heading("What changed", facts), totals, *([_op_table(changed)] if changed else [])]
+
+
+def _title(record: PlanRecord, other: PlanRecord) -> str:
+    """Which network on which machine, with the machine's file where names are the same."""
+    file, others = (plan.figures.get("source", {}).get("machine") for plan in (record, other))
+    if record.title != other.title or file == others:
+        return record.title
+    return f"{record.title} ({file})"
+
+
+def _share_text(change: Change) -> str:
+    if not change.share:
+        return ""
+    return f"{change.share:+.2%}" if change.before else "new"
 
 
 def _op_table(changed: list[OpChange]) -> Grid:

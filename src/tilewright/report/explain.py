@@ -10,14 +10,17 @@ from math import ceil
 from typing import Any
 
 from tilewright.errors import InputError, Problem
+from tilewright.planner import Plan
 from tilewright.program.model import Slot, Task, Timetable
 from tilewright.replay.timing import timed_slots
 from tilewright.report.lives import is_core, purposes
 from tilewright.report.op_rows import OpRow, op_rows, transfer_owners
-from tilewright.report.record import PlanRecord
+from tilewright.report.record import PlanRecord, record_of
 from tilewright.report.tables import View, heading, table
 from tilewright.report.waits import Reason, idle_cycles, waits
 
+MOST_EXPLAINED = 5_000
+"""Tasks above which a plan is explained only when asked to: every remedy is a run of its own."""
 _FASTER = 2
 """By how much one thing is made better at a time."""
 _WORTHWHILE = 0.01
@@ -102,6 +105,13 @@ def explain(record: PlanRecord, op: str = "") -> Explanation:
         remedies=() if op else tuple(remedies(record)),
         row=row,
     )
+
+
+def explanation_of(plan: Plan) -> Explanation | None:
+    """Why a plan takes as long as it does; None where it has too many tasks to say in passing."""
+    if len(plan.program.tasks) > MOST_EXPLAINED:
+        return None
+    return explain(record_of(plan, {"network": plan.network.name, "machine": plan.machine.name}))
 
 
 def _row(record: PlanRecord, op: str) -> OpRow:

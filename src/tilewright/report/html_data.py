@@ -2,24 +2,23 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, replace
-from math import fsum
+from math import fsum, prod
 from typing import Any
 
 from tilewright import __version__
 from tilewright.mapping.text import mapping_text
 from tilewright.planner import Plan
-from tilewright.report.explain import explain, explanation_json, longest_steps
+from tilewright.program.model import Task
+from tilewright.report.explain import explanation_json, longest_steps
 from tilewright.report.lives import port_holds, purposes
 from tilewright.report.machine import peak_macs
 from tilewright.report.op_rows import OpRow, cascades, op_rows, transfer_owners
-from tilewright.report.plan import bound_by, bound_cycles
+from tilewright.report.plan import bound_cycles, busiest_engine
 from tilewright.report.record import PlanRecord, record_of
 from tilewright.schedule.packed import buffer_lives
 
 PURPOSES = ("array", "vector", "ahead", "waited", "again", "spill", "store", "move")
 ROLES = ("constant", "input", "output", "activation")
-MOST_EXPLAINED = 5_000
-"""Tasks above which the report says nothing of what would help: a replay for each takes a while."""
 
 
 def report_data(plan: Plan) -> dict[str, Any]:
@@ -27,6 +26,7 @@ def report_data(plan: Plan) -> dict[str, Any]:
     record = record_of(plan, {"network": plan.network.name, "machine": plan.machine.name})
     rows = op_rows(record, plan.machine.cores[0].array.units)
     tracks = _tracks(plan)
+    busiest, share = busiest_engine(plan)
     return {
         "network": plan.network.name,
         "machine": plan.machine.name,
@@ -36,7 +36,7 @@ def report_data(plan: Plan) -> dict[str, Any]:
         "clock_hz": plan.machine.clock_hz,
         "cycles": plan.cycles,
         "cards": _cards(plan),
-        "bound_by": bound_by(plan),
+        "busiest": {"name": busiest, "share": share},
         "assumptions": list(plan.assumptions),
         "tracks": [
             {"name": name, "engine": engine, "busy": busy}
@@ -61,15 +61,15 @@ def report_data(plan: Plan) -> dict[str, Any]:
         "energy": energy_by_operand(plan, record),
         "graph": _graph(plan, record, rows),
         "drawing": _drawing(plan),
-        "why": _why(record),
+        "why": _why(plan),
     }
 
 
-def _why(record: PlanRecord) -> dict[str, Any] | None:
+def _why(plan: Plan) -> dict[str, Any] | None:
     """The explanation with its longest steps; None where there are too many tasks to replay."""
-    if len(record.timetable.program.tasks) > MOST_EXPLAINED:
+    found = plan.explanation
+    if found is None:
         return None
-    found = explain(record)
     steps = tuple(longest_steps(found.path, 60))
     return explanation_json(replace(found, path=steps))
 
@@ -276,23 +276,33 @@ def energy_by_operand(plan: Plan, record: PlanRecord) -> list[dict[str, Any]]:
             for letter, memory, energy in record.tiles[task.mapping].energy_pj:
                 add(memory, letter or "multiplications", energy)
                 left[memory] = left.get(memory, 0.0) - energy
+        shares = _operand_shares(plan, task, constants)
         for memory, energy in left.items():
             # A mapping's rest is partial sums that are read again; rounding leaves next to nothing.
-            if abs(energy) > 1e-6:
-                add(memory, _operand(plan, task, memory, constants), energy)
+            if memory == "vector":
+                add(memory, "vector unit", energy)
+            elif abs(energy) > 1e-6:
+                for operand, share in shares.items():
+                    add(memory, operand, energy * share)
     return [
         {"memory": memory, "operands": {key: fsum(values) for key, values in parts.items()}}
         for memory, parts in found.items()
     ]
 
 
-def _operand(plan: Plan, task: Any, memory: str, constants: set[str]) -> str:
-    if memory == "vector":
-        return "vector unit"
+def _operand_shares(plan: Plan, task: Task, constants: set[str]) -> dict[str, float]:
+    """Whose bytes a task moves, by operand: one transfer may carry weights and activations."""
     if task.mapping is not None or task.kind == "store":
-        return "O"
-    tensors = [plan.program.buffers[access.buffer].tensor for access in task.reads]
-    return "W" if tensors and all(tensor in constants for tensor in tensors) else "I"
+        return {"O": 1.0}
+    moved = {"W": 0, "I": 0}
+    for access in task.reads:
+        buffer = plan.program.buffers[access.buffer]
+        elements = prod(end - start for start, end in buffer.box)
+        read = prod(end - start for start, end in access.box)
+        operand = "W" if buffer.tensor in constants else "I"
+        moved[operand] += buffer.size_bytes * read // max(1, elements)
+    total = sum(moved.values())
+    return {operand: size / total for operand, size in moved.items() if size} or {"I": 1.0}
 
 
 def _graph(plan: Plan, record: PlanRecord, rows: Sequence[OpRow]) -> dict[str, Any]:

@@ -48,18 +48,36 @@ def bound_cycles(plan: Plan) -> int:
 
 
 def bound_by(plan: Plan) -> str:
-    """What keeps the plan from being shorter: the busiest engine, or waiting for each other."""
+    """What keeps the plan from being shorter: the bottleneck of `explain`, and who is busiest.
+
+    A plan too long to be explained in passing is told by its busiest engine alone.
+    """
+    name, share = busiest_engine(plan)
+    busy = f"{name} is busy {share:.0%} of the time"
+    if plan.explanation is None:
+        return busy
+    best = plan.explanation.bottleneck
+    return f"{best.name if best else 'no part alone'}; {busy}"
+
+
+def busiest_engine(plan: Plan) -> tuple[str, float]:
+    """The engine with the largest share of the time at work, and that share."""
     counts = {engine.name: engine.count for engine in plan.program.engines}
     shares = {
         name: busy / (counts[name] * plan.cycles) if plan.cycles else 0.0
         for name, busy in plan.busy_cycles.items()
     }
-    busiest = max(shares, key=lambda name: shares[name])
-    if shares[busiest] >= 0.85:
-        return f"{busiest}, busy {shares[busiest]:.0%} of the time"
-    if plan.bounds.path_cycles >= 0.85 * plan.cycles:
-        return "the longest chain of tasks that wait for each other"
-    return f"turns of computing and waiting for data; {busiest} is busy {shares[busiest]:.0%}"
+    name = max(shares, key=lambda name: (shares[name], name))
+    return name, shares[name]
+
+
+def first_to_improve(plan: Plan) -> str:
+    """What `explain` would improve first and what that gives; empty where it is not known."""
+    found = plan.explanation
+    if found is None or found.bottleneck is None:
+        return ""
+    gain = 1 - found.bottleneck.cycles / max(1, found.replay_cycles)
+    return f"{found.bottleneck.what}: {gain:.0%} fewer cycles"
 
 
 def plan_view(plan: Plan) -> View:
@@ -79,6 +97,7 @@ def plan_view(plan: Plan) -> View:
             f"{factor:.2f} x these tiles' bound, {roof:.2f} x the machine's roofline",
         ),
         ("bound by", bound_by(plan)),
+        *([("would help", helpful)] if (helpful := first_to_improve(plan)) else []),
         (
             "energy",
             f"{format_energy(total)}, {plan.energy_pj.get(dear, 0) / max(total, 1e-9):.0%} {dear}",

@@ -7,14 +7,14 @@ moment, with what must come before and behind them.
 `order_cycles` holds for every schedule that keeps the order of the compute tasks on each engine.
 Let c(0), c(1), ... be the compute tasks of an engine with one instance, and k the instances of a
 DMA engine. At the start of c(i), whatever is in a scratchpad fits into it. So of the copies that
-c(i), c(i + 1), ... read, those that are in the scratchpads then, even if only in part, have at most
-as many bytes as the scratchpads have room beside the results of c(i); all others still have to be
-made, completely, once more if they were there before:
+c(i), c(i + 1), ... read, those that are in a scratchpad then, even if only in part, have at most
+as many bytes as it has room beside the results of c(i); all others still have to be made,
+completely, once more if they were there before:
 
-    end >= start(c(i)) + (cycles of all copies for c(i), ... - cycles that fit in the room) / k
+    end >= start(c(i)) + (cycles of all copies for c(i), ... - cycles that fit in the rooms) / k
            + (the least that follows the end of such a copy)
 
-What fits in the room is at most the fractional knapsack of the copies by cycles per byte. And
+What fits in a room is at most the fractional knapsack of its copies by cycles per byte. And
 start(c(i)) is at least the work of the engine before it, the longest path to it, and the cycles
 of all copies for c(0) ... c(i) over k.
 """
@@ -167,8 +167,8 @@ def _joint_cycles(
     since = np.array([first[copy] for copy in copies])
     behind = np.array([tails[copy] - tables.cycles[copy] for copy in copies], dtype=np.int64)
     dense = np.lexsort((np.arange(len(copies)), -cycles / sizes))
-    pads = sorted({tables.scratchpad[tables.touched[copy][0]] for copy in copies})
-    room = sum(tables.room_bytes[pad] for pad in pads)
+    pad_of = np.array([tables.scratchpad[tables.touched[copy][0]] for copy in copies])
+    pads = sorted(set(pad_of.tolist()))
     count = tables.instances[dma]
     work = np.concatenate(([0], np.cumsum([tables.cycles[task] for task in queue])))
     best = 0
@@ -178,8 +178,11 @@ def _joint_cycles(
             continue
         before = int(cycles[since <= step].sum())
         start = max(int(work[step]), heads[queue[step]], -(-before // count))
-        left = room - _result_bytes(tables, queue[step], pads)
-        rest = float(cycles[chosen].sum()) - _fitting_cycles(sizes[chosen], cycles[chosen], left)
+        rest = float(cycles[chosen].sum())
+        for pad in pads:
+            here = chosen[pad_of[chosen] == pad]
+            left = tables.room_bytes[pad] - _result_bytes(tables, queue[step], pad)
+            rest -= _fitting_cycles(sizes[here], cycles[here], left)
         # Cycles are whole, so what the sums lose to rounding cannot raise the ceiling.
         cycles_left = ceil(rest - 1e-6)
         if cycles_left > 0:
@@ -235,13 +238,13 @@ def _copy_bytes(tables: Tables, copy: int) -> int:
     return max(1, box_bytes(tables.program, Held(buffer, box, copy)))
 
 
-def _result_bytes(tables: Tables, task: int, pads: Sequence[int]) -> int:
-    """Bytes of what a task writes to these scratchpads and nobody touched before."""
+def _result_bytes(tables: Tables, task: int, pad: int) -> int:
+    """Bytes of what a task writes to a scratchpad and nobody touched before."""
     written = dict.fromkeys(tables.root[buffer] for buffer, _ in tables.writes[task])
     return sum(
         tables.size_bytes[root]
         for root in written
-        if tables.scratchpad[root] in pads and tables.users[root][0] == task
+        if tables.scratchpad[root] == pad and tables.users[root][0] == task
     )
 
 

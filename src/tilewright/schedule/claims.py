@@ -4,7 +4,7 @@ from tilewright.schedule.evict import evict, make_room, moving_cycles
 from tilewright.schedule.state import ABSENT, EVICTED, LEAVING, RESERVED, State
 from tilewright.schedule.tables import COMPUTE, STORE
 
-_PATIENCE = 6
+_PATIENCE = 64
 """So often the memory is emptied without any task of the program coming to its end."""
 
 
@@ -61,56 +61,86 @@ def _claim_one(state: State, root: int, step: int, now: bool) -> bool:
 
 
 def force(state: State) -> None:
-    """Nothing runs and nothing can start: the memory is emptied for the first task in order.
+    """Nothing runs and nothing can start: the memory is cleared for the first task in order.
 
-    If that does not let it start, a copy that it waits for is forced first.
+    At first what that task touches may stay; then all that can leave does; then what the task
+    waits for is forced before it, one task at a time.
     """
     task = first_waiting(state)
     if state.forced_at != state.unfinished:
         state.forced_at, state.forced_times = state.unfinished, 0
-    elif state.forced >= 0 and not _is_writing_out(state):
+    elif not state.is_clearing:
         state.forced_times += 1
-    if state.forced_times > _PATIENCE:
-        raise StuckError(state, task)
-    if state.forced_times > 1:
-        task = _first_copy_for(state, task)
-    state.forced = task
+    while state.forced_times <= _PATIENCE:
+        target = task if state.forced_times < 2 else _first_obstacle(state, task)
+        if _clear_for(state, task, target, keep_touched=state.forced_times == 0):
+            return
+        if state.forced_times >= 2:
+            break
+        state.forced_times += 1
+    raise StuckError(state, task)
+
+
+def start_forcing(state: State, task: int, target: int) -> None:
+    """From now on only what serves a target starts, and afterwards only what serves a task."""
+    state.forced = target
+    state.forced_for = task
     state.blocked_pad = -1
-    _empty(state)
-    if _is_writing_out(state):
-        return
-    for root in _lacking(state, task):
-        if not state.place(root, state.position[task], False):
-            raise StuckError(state, task)
 
 
-def _is_writing_out(state: State) -> bool:
-    return any(
+def _clear_for(state: State, task: int, target: int, keep_touched: bool) -> bool:
+    """Whether a target gets its places now, or after what is in its way has been written out."""
+    start_forcing(state, task, target)
+    kept = state.touched[target] if keep_touched else ()
+    for pad in state.pads:
+        for address in list(pad.addresses):
+            root = pad.owners[address][1]
+            if root in kept:
+                continue
+            if state.where[root] == RESERVED or moving_cycles(state, root) is not None:
+                evict(state, root)
+    state.is_clearing = any(
         state.where[root] == LEAVING for pad in state.pads for _, root in pad.owners.values()
     )
+    return state.is_clearing or _stack(state, target)
 
 
-def _first_copy_for(state: State, task: int) -> int:
-    """The first copy that a task waits for, directly or not, and that waits for nothing itself."""
+def _stack(state: State, task: int) -> bool:
+    """Place what a task lacks, one on the other; on top what would need the most padding."""
+    roots = _lacking(state, task)
+    roots.sort(key=lambda root: state.aligned[root] - state.tables.size_bytes[root])
+    position = state.position[task]
+    return all(state.place(root, position, from_top=False, stacked=True) for root in roots)
+
+
+def _first_obstacle(state: State, task: int) -> int:
+    """The first copy or repetition that a task waits for and that waits for no other itself."""
+    again = {
+        state.added[number - state.n_tasks].root: number
+        for number in range(state.n_tasks, len(state.engine))
+        if state.start[number] < 0 and state.added[number - state.n_tasks].recomputed
+    }
     seen = {task}
     open_tasks = [task]
     found = []
     while open_tasks:
-        for before in state.tables.after[open_tasks.pop()]:
-            if state.start[before] < 0 and before not in seen:
-                seen.add(before)
-                open_tasks.append(before)
-                if not state.pending[before] and state.kind[before] != COMPUTE:
-                    found.append(before)
-    return min(found, default=task)
+        current = open_tasks.pop()
+        before = _waits_for(state, current, again)
+        if not before:
+            found.append(current)
+        for other in before:
+            if other not in seen:
+                seen.add(other)
+                open_tasks.append(other)
+    return min(found)
 
 
-def _empty(state: State) -> None:
-    for pad in state.pads:
-        for address in list(pad.addresses):
-            root = pad.owners[address][1]
-            if state.where[root] == RESERVED or moving_cycles(state, root) is not None:
-                evict(state, root)
+def _waits_for(state: State, task: int, again: dict[int, int]) -> list[int]:
+    """Tasks that must end before a task starts; `again` are repetitions by the root they make."""
+    before = [again[root] for root in state.touched[task] if again.get(root, task) != task]
+    if task < state.n_tasks:
+        before += [other for other in state.tables.after[task] if state.start[other] < 0]
+    return before
 
 
 def _lacking(state: State, task: int) -> list[int]:

@@ -20,9 +20,11 @@ class CountedPad:
         """Whether so many bytes are free."""
         return self._aligned(size_bytes) <= self.free_bytes
 
-    def place(self, root: int, size_bytes: int, from_top: bool) -> int | None:
+    def place(
+        self, root: int, size_bytes: int, from_top: bool = False, stacked: bool = False
+    ) -> int | None:
         """Take bytes for a root and return the number of its block, or None."""
-        del from_top
+        del from_top, stacked
         if not self.has_room(size_bytes):
             return None
         address = self._next

@@ -257,7 +257,7 @@ def can_recompute(state: State, root: int, held: list[Held]) -> bool:
 
     Only if it is the one result of one task whose inputs are there and will be until then.
     """
-    if not state.policy.recompute or len(held) != 1:
+    if not _may_recompute(state, root) or len(held) != 1:
         return False
     writer = held[0].writer
     tables = state.tables
@@ -276,6 +276,12 @@ def can_recompute(state: State, root: int, held: list[Held]) -> bool:
         return False
     until = state.next_position(root)
     return all(_stays(state, other, writer, until) for other in _inputs(state, root, writer))
+
+
+def _may_recompute(state: State, root: int) -> bool:
+    # Computing again needs room for the inputs too: no good when the memory is cleared for a task.
+    is_forced = state.forced >= 0 and state.tables.spill[state.tables.scratchpad[root]] is not None
+    return state.policy.recompute and not is_forced
 
 
 def _inputs(state: State, root: int, task: int) -> list[int]:

@@ -5,7 +5,7 @@ way then is only what was computed, is still needed, and cannot be fetched again
 *which* tasks are done, not on their order, so every set of tasks is looked at once.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from tilewright.schedule.tables import COMPUTE, LOAD, Tables, aligned_bytes
 
@@ -13,7 +13,10 @@ from tilewright.schedule.tables import COMPUTE, LOAD, Tables, aligned_bytes
 def feasible_order(tables: Tables, nodes: int) -> list[int] | None:
     """A topological order of all tasks that fits, or None if none was found in so many sets."""
     search = _Orders(tables, nodes)
-    found = search.extend(frozenset(), [])
+    if len(search.computes) > nodes:
+        # Even without a single wrong turn there are as many sets as tasks.
+        return None
+    found = search.first()
     return None if found is None else _with_transfers(tables, found)
 
 
@@ -38,22 +41,33 @@ class _Orders:
                 open_tasks.extend(self.tables.after[other])
         return frozenset(t for t in found if self.tables.kind[t] == COMPUTE)
 
-    def extend(self, done: frozenset[int], order: list[int]) -> list[int] | None:
-        """Complete an order, or None."""
-        if len(order) == len(self.computes):
-            return order
+    def first(self) -> list[int] | None:
+        """The first order of all compute tasks that fits, depth first, or None."""
+        done: frozenset[int] = frozenset()
+        order: list[int] = []
+        choices = [self._choices(done)]
+        while choices and len(order) < len(self.computes):
+            task = next(choices[-1], None)
+            if task is not None:
+                order.append(task)
+                done |= {task}
+                choices.append(self._choices(done))
+                continue
+            choices.pop()
+            self.dead_ends.add(done)
+            if order:
+                done -= {order.pop()}
+        return order if choices else None
+
+    def _choices(self, done: frozenset[int]) -> Iterator[int]:
+        """Tasks that may follow a set of done ones; none if that set is known to lead nowhere."""
         if done in self.dead_ends or self.nodes <= 0:
-            return None
+            return
         self.nodes -= 1
         kept = self._kept(done)
         for task in self.computes:
-            if task in done or not self.before[task] <= done or not self._fits(task, kept):
-                continue
-            found = self.extend(done | {task}, [*order, task])
-            if found is not None:
-                return found
-        self.dead_ends.add(done)
-        return None
+            if task not in done and self.before[task] <= done and self._fits(task, kept):
+                yield task
 
     def _kept(self, done: frozenset[int]) -> frozenset[int]:
         """Roots that exist nowhere else and that tasks to come still touch."""

@@ -22,6 +22,8 @@ class ScheduleOptions:
     """How many transfers are considered when the first ones do not fit."""
     portfolio_tasks: int = 100_000
     """How many tasks all simulations under different rules may have together (two at least)."""
+    retry_tasks: int = 100_000
+    """The same for what is tried when no schedule was found that way."""
     many_rules_tasks: int = 500
     """Programs of at most so many tasks are simulated under rarer rules too."""
     gap_permille: int = 2
@@ -36,6 +38,8 @@ class ScheduleOptions:
     """For programs of at most so many tasks, addresses are also looked for after the run."""
     packing_nodes: int = 20_000
     """How many nodes that search for addresses may have."""
+    explain_trials: int = 8
+    """How often other sizes of a scratchpad are tried to say which would do if this one does not."""
     seed: int = 0
 
 
@@ -57,7 +61,9 @@ class Policy:
     """Only bytes are counted during the run, and addresses found when all lives are known."""
     room_percent: int = 100
     """How much of a scratchpad may be planned to be full when data is fetched ahead."""
+    by_life: bool = True
+    """Data lies beside what leaves at the same time or soon after; otherwise in the best gap."""
     both_ends: bool = True
-    """Data fetched ahead lies at the top of the memory, all else at the bottom."""
+    """Data fetched ahead takes its gap at the top of the memory, all else at the bottom."""
     lookahead_steps: int = 256
     window: int = 32

@@ -1,6 +1,6 @@
 """From a finished simulation to a timetable: added tasks and buffers become part of the program."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from tilewright.program.model import (
@@ -286,6 +286,11 @@ def _addresses(
             known[root] = address
         elif (_label(copy), root, root) in copies.numbers:
             known[copies.numbers[_label(copy), root, root]] = address
+    return addresses_of(program, known)
+
+
+def addresses_of(program: Program, known: Mapping[int, int]) -> tuple[int, ...]:
+    """Addresses of all buffers from those of their roots; what has none gets 0."""
     return tuple(
         known.get(program.root(number), 0) + _offset_bytes(program, buffer)
         for number, buffer in enumerate(program.buffers)

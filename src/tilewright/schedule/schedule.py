@@ -6,6 +6,8 @@ from tilewright.garbage import without_garbage_collection
 from tilewright.program.model import Program, Timetable
 from tilewright.schedule.bounds import Bounds, bounds_of
 from tilewright.schedule.claims import StuckError
+from tilewright.schedule.external import too_full
+from tilewright.schedule.in_order import in_order
 from tilewright.schedule.infeasible import stuck, too_large
 from tilewright.schedule.options import ScheduleOptions
 from tilewright.schedule.order import order_of
@@ -14,8 +16,6 @@ from tilewright.schedule.search import best_run
 from tilewright.schedule.tables import Tables, tables_of
 
 DEFAULT_OPTIONS = ScheduleOptions()
-_TRIALS = 8
-"""How often a larger scratchpad is tried, and a smaller one again, to say what would do."""
 
 
 def schedule(
@@ -31,7 +31,7 @@ def schedule(
     """
     with without_garbage_collection():
         tables = tables_of(program)
-        error = too_large(tables)
+        error = too_large(tables) or too_full(program)
         if error is not None:
             raise error
         least = known or bounds_of(tables, order_of(tables, range(len(tables.engine))))
@@ -40,6 +40,9 @@ def schedule(
         try:
             return timetable_of(best_run(tables, options, lower_bound).state)
         except StuckError as failed:
+            found = in_order(tables, options.packing_nodes)
+            if found is not None:
+                return found
             raise stuck(tables, failed, _enough_bytes(tables, options, failed)) from None
 
 
@@ -53,13 +56,13 @@ def _enough_bytes(tables: Tables, options: ScheduleOptions, failed: StuckError) 
     too_small = tables.program.space[name].size_bytes
     reserved_bytes = too_small - tables.room_bytes[pads[0]]
     enough = max(too_small + 1, int(order.live_bytes[pads[0]].max(initial=0)) + reserved_bytes)
-    for _ in range(_TRIALS):
+    for _ in range(options.explain_trials):
         if _fits(tables, options, name, enough):
             break
         too_small, enough = enough, enough + enough // 8 + 1
     else:
         return None
-    for _ in range(_TRIALS):
+    for _ in range(options.explain_trials):
         middle = (too_small + enough) // 2
         if middle == too_small:
             break

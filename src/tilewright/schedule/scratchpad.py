@@ -1,16 +1,23 @@
 """One scratchpad during a simulation: its free list, and who lies where."""
 
 from bisect import bisect_left, insort
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from tilewright.placement.free_list import FreeList
 from tilewright.program.model import Space
 
+_NEVER = 1 << 62
+"""A step that is never reached."""
+
 
 class Scratchpad:
-    """Blocks by address; a block belongs to one root."""
+    """Blocks by address; a block belongs to one root.
 
-    def __init__(self, space: Space) -> None:
+    With `last_step`, the steps at which roots leave for good, they are placed by these.
+    """
+
+    def __init__(self, space: Space, last_step: Sequence[int] | None = None) -> None:
+        self.last_step = last_step
         self.free_list = FreeList(space.size_bytes, space.reserved)
         self.alignment = space.alignment_bytes
         self.walls = sorted((begin, end, -1) for begin, end in space.reserved)
@@ -23,14 +30,46 @@ class Scratchpad:
         """Whether some gap has so many bytes."""
         return size_bytes <= self.free_list.largest_gap_bytes
 
-    def place(self, root: int, size_bytes: int, from_top: bool) -> int | None:
+    def place(
+        self, root: int, size_bytes: int, from_top: bool = False, stacked: bool = False
+    ) -> int | None:
         """Take room for a root and return its address, or None if there is none."""
         if size_bytes > self.free_list.largest_gap_bytes:
             return None
-        address = self.free_list.allocate(size_bytes, self.alignment, from_top)
+        if stacked or self.last_step is None:
+            address = self.free_list.allocate(size_bytes, self.alignment, from_top)
+        else:
+            address = self._beside_lasting(size_bytes, self.last_step, self.last_step[root])
         if address is not None:
             insort(self.addresses, address)
             self.owners[address] = (address + size_bytes, root)
+        return address
+
+    def _beside_lasting(self, size_bytes: int, last_step: Sequence[int], until: int) -> int | None:
+        """Take room at the end of a gap whose neighbour stays just as long, or a little longer.
+
+        Then they leave one large gap, one after the other. The end of the memory stays for ever.
+        """
+        best: tuple[bool, int, int, int] | None = None
+        for begin, end in self.free_list.gaps():
+            lowest = -(-begin // self.alignment) * self.alignment
+            if lowest + size_bytes > end:
+                continue
+            index = bisect_left(self.addresses, begin)
+            below = above = _NEVER
+            if index and self.owners[self.addresses[index - 1]][0] == begin:
+                below = last_step[self.owners[self.addresses[index - 1]][1]]
+            if index < len(self.addresses) and self.addresses[index] == end:
+                above = last_step[self.owners[end][1]]
+            highest = (end - size_bytes) // self.alignment * self.alignment
+            for step, address in ((below, lowest), (above, highest)):
+                key = (step < until, abs(step - until), end - begin, address)
+                if best is None or key < best:
+                    best = key
+        if best is None:
+            return None
+        address = best[-1]
+        self.free_list.take(address, address + size_bytes)
         return address
 
     def release(self, address: int) -> None:

@@ -27,7 +27,7 @@ _PATIENCE = 40
 _KEYS: tuple[KeyRule, ...] = ("need", "slack")
 
 
-_MOST_RULES = 24
+_MOST_RULES = 32
 """How many simulations under different rules are made at most."""
 
 
@@ -47,7 +47,7 @@ def best_run(tables: Tables, options: ScheduleOptions, lower_bound: int) -> Run:
     n_tasks = len(tables.engine)
     search.portfolio(max(2, min(_MOST_RULES, options.portfolio_tasks // max(1, n_tasks))))
     if search.best is None:
-        search.portfolio(_MOST_RULES)
+        search.portfolio(max(2, min(_MOST_RULES, options.retry_tasks // max(1, n_tasks))))
     if search.best is not None:
         search.pack_afterwards()
     else:
@@ -74,7 +74,7 @@ class Search:
     def portfolio(self, budget: int) -> None:
         """Simulate under every policy of the list, each with prefetches planned from the last."""
         order = order_of(self.tables, self.sequence)
-        for policy in self._policies():
+        for policy in rules_for(len(self.tables.engine), self.options):
             starts: Sequence[int] = compute_starts(self.tables, order)
             for _ in range(1 if policy.margin is None or not policy.prefetch else 2):
                 if budget == 0 or self._is_close_enough():
@@ -116,12 +116,13 @@ class Search:
         if len(self.tables.engine) > self.options.packing_tasks:
             return
         order = order_of(self.tables, self.sequence)
+        base = _base(self.options)
         for key in _KEYS:
             for percent in (100, 97, 94, 90, 85):
                 if self.best is None or self._is_close_enough():
                     return
                 before = self.best
-                policy = replace(self._base(), key=key, addresses_later=True, room_percent=percent)
+                policy = replace(base, key=key, addresses_later=True, room_percent=percent)
                 starts = before.state.start[: len(self.tables.engine)]
                 self.run(self.sequence, order, policy, starts)
                 if self.best is not before:
@@ -176,29 +177,35 @@ class Search:
             return self.best.score <= (self.lower_bound, 0)
         return self.best.score[0] * 1000 <= self.lower_bound * (1000 + self.options.gap_permille)
 
-    def _base(self) -> Policy:
-        return Policy(
-            prefetch=self.options.prefetch,
-            lookahead_steps=self.options.lookahead_steps,
-            window=self.options.window,
-        )
 
-    def _policies(self) -> Iterator[Policy]:
-        base = self._base()
-        # The first ones are the best for real networks, each on another kind of machine.
+def _base(options: ScheduleOptions) -> Policy:
+    return Policy(
+        prefetch=options.prefetch,
+        lookahead_steps=options.lookahead_steps,
+        window=options.window,
+    )
+
+
+def rules_for(n_tasks: int, options: ScheduleOptions) -> Iterator[Policy]:
+    """The rules under which a program of so many tasks may be simulated, in order."""
+    base = _base(options)
+    is_small = n_tasks <= options.many_rules_tasks
+    # The first ones are the best for real networks, each on another kind of machine. A small
+    # program is simulated under all of them; the best gap leaves the least memory in use.
+    for by_life in (False, True) if is_small else (True, False):
         for margin in (1, None, 2):
             for key in _KEYS:
-                yield replace(base, key=key, margin=margin)
-        for key in _KEYS:
-            yield replace(base, key=key, recompute=True)
-        if len(self.tables.engine) > self.options.many_rules_tasks:
-            return
-        for key in _KEYS:
-            yield replace(base, key=key, margin=0)
-            yield replace(base, key=key, margin=4)
-            yield replace(base, key=key, eviction="distance")
-            yield replace(base, key=key, both_ends=False)
-            yield replace(base, key=key, prefetch=False)
+                yield replace(base, key=key, margin=margin, by_life=by_life)
+    for key in _KEYS:
+        yield replace(base, key=key, recompute=True)
+    if not is_small:
+        return
+    for key in _KEYS:
+        yield replace(base, key=key, margin=0)
+        yield replace(base, key=key, margin=4)
+        yield replace(base, key=key, eviction="distance")
+        yield replace(base, key=key, by_life=False, both_ends=False)
+        yield replace(base, key=key, prefetch=False)
 
 
 def keys_of(order: Order, policy: Policy) -> list[int]:
@@ -225,6 +232,7 @@ def _changed(rng: random.Random, policy: Policy) -> Policy:
         guarded=rng.random() < 0.6,
         stores_first=rng.random() < 0.5,
         recompute=rng.random() < 0.3,
+        by_life=rng.random() < 0.5,
         both_ends=rng.random() < 0.5,
         addresses_later=rng.random() < 0.7,
         margin=None,

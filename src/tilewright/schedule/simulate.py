@@ -2,7 +2,7 @@
 
 from heapq import heappop, heappush
 
-from tilewright.schedule.claims import StuckError, claim, first_waiting, force
+from tilewright.schedule.claims import claim, first_waiting, force, start_forcing
 from tilewright.schedule.contents import Held
 from tilewright.schedule.evict import evict, is_in_the_way, leave, written_out
 from tilewright.schedule.options import Policy
@@ -37,7 +37,9 @@ def simulate(tables: Tables, order: Order, policy: Policy, keys: list[int]) -> S
             unfinished, added = state.unfinished, len(state.added)
         elif len(state.added) - added > _MOST_IN_VAIN:
             # Copies push each other out for ever, and no task of the program gets to run.
-            raise StuckError(state, first_waiting(state))
+            task = first_waiting(state)
+            start_forcing(state, task, task)
+            added = len(state.added)
         if not state.events:
             force(state)
             continue
@@ -178,30 +180,37 @@ def _start_transfers(state: State) -> int:
 
 def _start_one(state: State, engine: int) -> bool:
     """Start the first transfer that can start among the first ones of an engine."""
-    going, coming = state.copies_out[engine], state.copies_in[engine]
-    if not going and not coming:
-        return False
-    window = state.policy.window
-    choices = going[:window] + coming[:window]
-    if going and coming and not (state.policy.stores_first or state.blocked_pad >= 0):
-        choices.sort()
-    for key, task in choices:
+    for key, task in _choices(state, engine):
         if _can_transfer(state, task):
-            pool = going if state.kind[task] == STORE else coming
-            pool.remove((key, task))
+            is_store = state.kind[task] == STORE
+            (state.copies_out if is_store else state.copies_in)[engine].remove((key, task))
             state.begin(task)
             return True
     return False
 
 
+def _choices(state: State, engine: int) -> list[tuple[int, int]]:
+    """Transfers to choose from, the best first; what is needed now is always among them."""
+    going, coming = state.copies_out[engine], state.copies_in[engine]
+    if not going and not coming:
+        return going
+    if state.forced >= 0:
+        return going + [pair for pair in coming if _serves_forced(state, pair[1])]
+    window = state.policy.window
+    choices = going[:window] + coming[:window]
+    if going and coming and not (state.policy.stores_first or state.blocked_pad >= 0):
+        choices.sort()
+    if len(coming) > window:
+        now = state.current
+        choices += [pair for pair in coming[window:] if state.position[pair[1]] <= now]
+    return choices
+
+
 def _can_transfer(state: State, task: int) -> bool:
     """Whether a transfer's source is there; if so, its targets get their places."""
     position = state.position[task]
-    if state.kind[task] != STORE:
-        if position > state.current and not state.policy.prefetch:
-            return False
-        if state.forced >= 0 and not _serves_forced(state, task):
-            return False
+    if position > state.current and state.kind[task] != STORE and not state.policy.prefetch:
+        return False
     if task >= state.n_tasks:
         return _can_transfer_added(state, task)
     new = _unplaced_targets(state, task)
@@ -227,7 +236,8 @@ def _unplaced_targets(state: State, task: int) -> list[int] | None:
     for root in tables.touched[task]:
         where = state.where[root]
         if root in written:
-            if where == LEAVING:
+            # What comes back to a rolling buffer must not come on top of what is newer.
+            if where == LEAVING or (state.missing[root] and tables.rolling[root]):
                 return None
             if where != RESIDENT:
                 new.append(root)

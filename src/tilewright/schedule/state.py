@@ -61,6 +61,10 @@ class State:
         self.saved_roots: list[int] = []
         self.current = 0
         self.forced = -1
+        """The one task that may start now, with what serves it; -1: whatever can."""
+        self.forced_for = -1
+        """The task for whose sake another one may be forced."""
+        self.is_clearing = False
         self.forced_times = 0
         self.forced_at = -1
         self.first_waiting = 0
@@ -126,7 +130,10 @@ class State:
             pairs = zip(spaces, self.planned_bytes, strict=True)
             self.pads = [CountedPad(space, room_bytes) for space, room_bytes in pairs]
         else:
-            self.pads = [Scratchpad(space) for space in spaces]
+            last_step = None
+            if self.policy.by_life:
+                last_step = [order.position[uses[-1]] if uses else 0 for uses in order.uses]
+            self.pads = [Scratchpad(space, last_step) for space in spaces]
 
     def _set_up_engines(self, tables: Tables) -> None:
         self.idle = [list(range(count)) for count in tables.instances]
@@ -156,7 +163,8 @@ class State:
         if not ports:
             return True
         flow = self.now + self.setup[task]
-        latest = max(min(self.lanes[port]) for port in ports)
+        # A port named twice gives two lanes, as for a transfer to two cores at once.
+        latest = max(sorted(self.lanes[port])[ports.count(port) - 1] for port in ports)
         if latest <= flow:
             return True
         wake = latest - self.setup[task]
@@ -169,7 +177,7 @@ class State:
         """Start a task now: its engine is idle, its lanes are free and its roots are placed."""
         self.start[task] = self.now
         if task == self.forced:
-            self.forced = -1
+            self.forced = self.forced_for = -1 if task == self.forced_for else self.forced_for
         self.instance[task] = heappop(self.idle[self.engine[task]])
         end = self.now + self.cycles[task]
         for port in self.ports[task]:
@@ -241,10 +249,16 @@ class State:
         position = self.position[self.next_use(root)]
         return min(position, self.promised.get(root, position))
 
-    def place(self, root: int, position: int, from_top: bool) -> bool:
-        """Find room for a root that is needed at a step; its place is then kept for it."""
-        pad = self.tables.scratchpad[root]
-        address = self.pads[pad].place(root, max(1, self.tables.size_bytes[root]), from_top)
+    def place(
+        self, root: int, position: int, from_top: bool = False, stacked: bool = False
+    ) -> bool:
+        """Find room for a root that is needed at a step; its place is then kept for it.
+
+        If `stacked`, it takes the best gap from below, whatever the policy says.
+        """
+        pad = self.pads[self.tables.scratchpad[root]]
+        size_bytes = max(1, self.tables.size_bytes[root])
+        address = pad.place(root, size_bytes, from_top, stacked)
         if address is None:
             return False
         self.address[root] = address

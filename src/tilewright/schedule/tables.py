@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 from tilewright.program.model import Box, Program, Route
+from tilewright.schedule.contents import elements
 
 COMPUTE, LOAD, STORE, MOVE = range(4)
 _KINDS = {"compute": COMPUTE, "load": LOAD, "store": STORE, "move": MOVE}
@@ -51,6 +52,8 @@ class Tables:
     root: list[int]
     users: list[list[int]]
     """By root: the tasks that touch it."""
+    rolling: list[bool]
+    """By root: whether more is written to it than it has room for, some of it over the rest."""
     scratchpads: list[str]
     alignment: list[int]
     room_bytes: list[int]
@@ -105,6 +108,7 @@ def tables_of(program: Program) -> Tables:
         size_bytes=[buffer.size_bytes for buffer in program.buffers],
         root=root,
         users=[[] for _ in program.buffers],
+        rolling=_rolling(program),
         scratchpads=names,
         alignment=[program.space[name].alignment_bytes for name in names],
         room_bytes=[_room_bytes(program, name) for name in names],
@@ -179,6 +183,16 @@ def _repeatable(program: Program) -> list[bool]:
             all(space.rereadable and last_writer.get(root, -1) < number for root, space in outside)
         )
     return answers
+
+
+def _rolling(program: Program) -> list[bool]:
+    written = [0] * len(program.buffers)
+    for task in program.tasks:
+        for access in task.writes:
+            written[program.root(access.buffer)] += elements(access.box)
+    return [
+        total > elements(buffer.box) for total, buffer in zip(written, program.buffers, strict=True)
+    ]
 
 
 def _room_bytes(program: Program, name: str) -> int:

@@ -13,7 +13,7 @@ from typing import Literal
 from tilewright.program.cascade import Cascade, Strategy
 from tilewright.strategy.scene import Scene
 from tilewright.strategy.spans import Span, span_of
-from tilewright.strategy.units import Cost, Striped, Usage, fits, steps_of, striped
+from tilewright.strategy.units import Cost, Striped, Usage, fits, share_of, steps_of, striped
 
 Aim = Literal["latency", "energy", "traffic", "memory"]
 State = frozenset[str]
@@ -34,7 +34,8 @@ class Chosen:
     strategy: Strategy
     moved_bytes: int
     cycles: float
-    peak_bytes: int
+    share: float
+    """The part of the scratchpads that is filled at most."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +43,7 @@ class _Node:
     """The best way to a state at a cut."""
 
     value: tuple[float, ...]
-    peak_bytes: int
+    share: float
     moved_bytes: int
     energy_pj: float
     cycles: float
@@ -73,7 +74,7 @@ class _Chooser:
         self.cuts = [{} for _ in range(count + 1)]
         lives = self.scene.lives
         given = [root for root, life in lives.items() if life.first < 0 and not life.may_go]
-        start = _Node((0.0,) * 2, 0, 0, 0.0, 0.0, kept=tuple(given))
+        start = _Node((0.0,) * 2, 0.0, 0, 0.0, 0.0, kept=tuple(given))
         self.cuts[0][frozenset(given)] = start
         for first in range(count):
             for state, node in self._followed(first):
@@ -102,7 +103,7 @@ class _Chooser:
         state = frozenset(root for root in (*before[1], *kept) if lives[root].last >= cut)
         found = _Node(
             value=(),
-            peak_bytes=max(node.peak_bytes, cost.peak_bytes),
+            share=max(node.share, cost.share),
             moved_bytes=node.moved_bytes + cost.moved_bytes,
             energy_pj=node.energy_pj + cost.energy_pj,
             cycles=node.cycles + cost.cycles,
@@ -118,7 +119,7 @@ class _Chooser:
     def _value(self, node: _Node) -> tuple[float, ...]:
         match self.aim:
             case "memory":
-                return node.peak_bytes, node.moved_bytes, node.cycles
+                return node.share, node.moved_bytes, node.cycles
             case "traffic":
                 return node.moved_bytes, node.cycles
             case "energy":
@@ -141,13 +142,13 @@ class _Chooser:
             strategy=Strategy(cascades=tuple(reversed(cascades)), gone=gone),
             moved_bytes=end.moved_bytes,
             cycles=end.cycles,
-            peak_bytes=end.peak_bytes,
+            share=end.share,
         )
 
     def _units(self, first: int, state: State) -> Iterator[tuple[int, Cost, tuple[str, ...]]]:
         """Units that begin at a stage: their last stage, cost, and what they make that is kept."""
         found = [*self._stage_units(first, state), *self._span_units(first, state)]
-        if not found:
+        if not found or self.aim == "memory":
             for kept in self._keepings(first, first, ()):
                 cost = self._cut_small(first, state, kept)
                 if cost is not None:
@@ -268,7 +269,7 @@ class _Chooser:
             moved_bytes=constants + going,
             energy_pj=sum(size * price.pj_per_byte for price, size in prices),
             cycles=max(computing, moving),
-            peak_bytes=max(use.values(), default=0),
+            share=share_of(scene, use),
             cascade=None,
         )
 
@@ -280,15 +281,19 @@ class _Chooser:
         residence.gone.update(dict.fromkeys(root for root in lives if root not in held))
         residence.waiting = ()
         tiling = residence.tiling(number)
+        tiles = self.scene.smallest_tiles(number)
         residence.gone.clear()
         residence.gone.update(before)
         residence.waiting = waiting
         if tiling is None:
             return None
+        use = self._alive((*sorted(state), *kept))
+        for memory, size in tiles.items():
+            use[memory] = use.get(memory, 0) + size
         return Cost(
             moved_bytes=int(tiling.moved_bytes),
             energy_pj=tiling.moved_bytes * self.scene.coming.pj_per_byte,
             cycles=tiling.cycles,
-            peak_bytes=max(self.scene.room.values(), default=0),
+            share=share_of(self.scene, use) if self.aim == "memory" else 1.0,
             cascade=None,
         )

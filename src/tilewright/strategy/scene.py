@@ -126,14 +126,16 @@ class Scene:
         return [self._smallest(number) for number in range(len(self.prepared.stages))]
 
     def _smallest(self, number: int) -> dict[str, int]:
+        return self.smallest_tiles(number, constants=True)
+
+    def smallest_tiles(self, number: int, *, constants: bool = False) -> dict[str, int]:
+        """Bytes by memory of the smallest tiles of a stage's operands, or of its constants."""
         tenants, lengths = smallest(self.residence.work(number))
         found: dict[str, int] = {}
         for tenant in tenants:
-            if tenant.constant:
-                size = int(tile_bytes(tenant, lengths, 1))
-                found[tenant.memory] = found.get(tenant.memory, 0) + self.rounded(
-                    tenant.memory, size
-                )
+            if tenant.constant or not constants:
+                size = self.rounded(tenant.memory, int(tile_bytes(tenant, lengths, 1)))
+                found[tenant.memory] = found.get(tenant.memory, 0) + size
         return found
 
     def compute_cycles(self, number: int, loop: str, rows: int, turns: int) -> float:

@@ -12,6 +12,11 @@ Usage = dict[str, int]
 """Bytes by memory."""
 
 
+def share_of(scene: Scene, use: Usage) -> float:
+    """The part of the scratchpad that is filled most."""
+    return max((size / scene.room[memory] for memory, size in use.items() if size), default=0.0)
+
+
 def fits(scene: Scene, use: Usage) -> bool:
     """Whether everything has room."""
     return all(size <= scene.room.get(memory, 0) for memory, size in use.items())
@@ -19,12 +24,15 @@ def fits(scene: Scene, use: Usage) -> bool:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cost:
-    """What a unit takes: bytes and energy to and from outside, cycles, and bytes of scratchpad."""
+    """What a unit takes: bytes and energy to and from outside, cycles, and room.
+
+    `share` is the part of the scratchpad that it fills, of the one that it fills most.
+    """
 
     moved_bytes: int
     energy_pj: float
     cycles: float
-    peak_bytes: int
+    share: float
     cascade: Cascade | None
 
 
@@ -102,7 +110,7 @@ class Striped:
             moved_bytes=coming + going + constants,
             energy_pj=sum(size * price.pj_per_byte for price, size in prices),
             cycles=max(computing, moving) + min(computing, moving) / max(2, self.steps),
-            peak_bytes=max(use.values(), default=0),
+            share=share_of(self.scene, use),
             cascade=Cascade(
                 first=self.span.first,
                 last=self.span.last,

@@ -79,3 +79,30 @@ def test_a_limit_is_broken_only_beyond_it(limit: str, after: int, broken: bool) 
 def test_a_limit_that_cannot_be_read_is_refused(limit: str) -> None:
     with pytest.raises(InputError, match="expected a figure"):
         require(with_cycles(1, 1), (limit,))
+
+
+def from_file(name: str, memory: str) -> PlanRecord:
+    """A plan of a machine from a file, with bytes at one more memory."""
+    made = record()
+    traffic = {**made.figures["totals"]["traffic_bytes"], memory: {"read": 3, "write": 4}}
+    totals = {**made.figures["totals"], "traffic_bytes": traffic}
+    return replace(made, figures={**made.figures, "totals": totals, "source": {"machine": name}})
+
+
+def test_machines_of_one_name_are_told_apart_by_their_files() -> None:
+    text = plain_text(comparison_view(compare(from_file("a.yaml", "x"), from_file("b.yaml", "x"))))
+    assert text is not None
+    assert "lenet5 on npu_37xx (a.yaml)" in text
+    same = plain_text(comparison_view(compare(from_file("a.yaml", "x"), from_file("a.yaml", "x"))))
+    assert same is not None
+    assert "a.yaml" not in same
+
+
+def test_a_figure_that_was_not_there_is_new() -> None:
+    text = plain_text(
+        comparison_view(compare(from_file("a", "old"), from_file("a", "line_buffer")))
+    )
+    assert text is not None
+    rows = {words[0]: words[1:] for line in text.splitlines() if (words := line.split())}
+    assert rows["traffic_bytes.line_buffer"] == ["0", "7", "new"]
+    assert rows["traffic_bytes.old"] == ["7", "0", "-100.00%"]

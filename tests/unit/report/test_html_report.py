@@ -72,6 +72,22 @@ def test_energy_by_operand_adds_up_to_the_energy_by_memory(machine: str) -> None
         assert found.get(memory, 0.0) == pytest.approx(energy, rel=1e-9, abs=1e-3)
 
 
+def test_a_transfer_of_weights_and_inputs_is_shared_by_their_bytes() -> None:
+    made = small_plan("ds_cnn")
+    loads = [task for task in made.program.tasks if task.kind == "load"]
+    roles = made.network.by_name
+    mixed = {roles[made.program.buffers[a.buffer].tensor].role for a in loads[0].reads}
+    # One transfer brings all that the network reads, each byte once and at one price.
+    assert (len(loads), mixed) == (1, {"input", "constant"})
+    sizes = {"input": 0, "constant": 0}
+    for access in loads[0].reads:
+        tensor = roles[made.program.buffers[access.buffer].tensor]
+        sizes[tensor.role] += tensor.size_bytes
+    rows = energy_by_operand(made, record_of(made, {}))
+    found = next(row["operands"] for row in rows if row["memory"] == "ddr")
+    assert found["W"] / found["I"] == pytest.approx(sizes["constant"] / sizes["input"], rel=1e-9)
+
+
 @pytest.mark.parametrize("machine", ["npu_37xx", "ethos_u55_128", "tpu_like", "seneca"])
 def test_no_figure_of_the_headline_is_below_its_bound(machine: str) -> None:
     made: Plan = small_plan("lenet5", machine)

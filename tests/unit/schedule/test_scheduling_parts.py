@@ -193,6 +193,21 @@ def test_memory_that_holds_little_ahead_gives_a_stronger_bound() -> None:
     assert schedule(program).cycles == 100 + 1 + 9 * (10 + 1)
 
 
+def test_room_in_one_memory_is_no_room_for_copies_to_another() -> None:
+    # As above, but op0 also reads a byte of a large memory, in which no weights may lie.
+    builder = Builder({"cmx": 13, "large": 1000}, {"dma": 1, "core": 1})
+    last, scale = builder.buffer("x", 1), builder.buffer("scale", 1, "large")
+    builder.task("long", "core", 100, [], [last])
+    builder.load(scale)
+    for number in range(10):
+        weights, result = builder.buffer(f"w{number}", 10), builder.buffer(f"x{number}", 1)
+        builder.load(weights)
+        builder.task(f"op{number}", "core", 1, [last, weights, scale], [result])
+        last = result
+    # At the start of op0 the scale may be there, and 12 bytes of weights: 88 cycles remain.
+    assert bounds(builder.program()).order_cycles == 100 + 88 + 1
+
+
 def test_a_task_that_is_too_large_is_named_with_its_buffers() -> None:
     builder = Builder(100, {"dma": 1, "core": 1})
     w, x = builder.buffer("w", 70), builder.buffer("x", 40)

@@ -1,6 +1,7 @@
 """Pools: each result from the window of elements that it sees."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 
@@ -10,46 +11,76 @@ from tilewright.replay.kernels.quantise import dequantised, dtype_of, saturated,
 from tilewright.replay.kernels.tflite import pooled as tflite_pooled
 from tilewright.replay.kernels.tile import Array, Part, Tile, positions
 
+KINDS = ("max_pool", "average_pool")
+"""Pools of which a tile may see a part of the windows: the largest or the sum so far is kept."""
+
+
+def accumulate(tile: Tile, start: Array | None) -> Array:
+    """The largest, or the sum, of what the tile sees of each window, together with `start`."""
+    if tile.op.kind == "max_pool":
+        windows = _windows(tile, tile.part("I"), _lowest(tile.part("I").array))
+        best = windows.max(axis=_tap_axes(tile, windows))
+        return np.asarray(best if start is None else np.maximum(best, start.astype(best.dtype)))
+    sums = _sums(tile, _added(tile))
+    return sums if start is None else sums + start.astype(sums.dtype)
+
+
+def finish(tile: Tile, values: Array) -> Array:
+    """The result from the largest, or the sum, of whole windows."""
+    part = tile.part("I")
+    sizes = tile.op.sizes
+    # Means divide by the taps of a window, however few of them the last tile saw.
+    tile = replace(tile, ranges={**tile.ranges, **{d: (0, sizes[d]) for d in _tap_dims(tile)}})
+    if tile.op.kind == "max_pool":
+        is_real = part.quantisation is None
+        return activated(tile.op, values) if is_real else tflite_pooled(tile, values)
+    if part.quantisation is not None and part.array.dtype.kind in "iu":
+        return tflite_pooled(tile, values, _counts(tile))
+    operator = tile.text("onnx_op")
+    if operator == "QLinearGlobalAveragePool":
+        return _whole_average(tile, values)
+    mean = values / _counts(tile)
+    if operator.startswith("QLinear"):
+        # ONNX Runtime rounds behind the zero point here, which decides ties.
+        steps = np.rint(mean / single(tile, "X5") + single(tile, "X6").astype(np.float32))
+        return saturated(steps, dtype_of(tile.results[0].tensor.dtype))
+    return activated(tile.op, mean)
+
 
 def max_pool(tile: Tile) -> Sequence[Array]:
     """The largest of each window, and, if asked for, where it was in the whole tensor."""
-    part = tile.part("I")
-    kind = part.array.dtype.kind
-    low = -np.inf if kind == "f" else np.iinfo(part.array.dtype).min
-    windows = _windows(tile, part, low)
-    taps = tuple(range(windows.ndim - _n_taps(tile), windows.ndim))
-    best = windows.max(axis=taps)
-    is_real = part.quantisation is None
-    best = activated(tile.op, best) if is_real else tflite_pooled(tile, best)
+    best = accumulate(tile, None)
     if len(tile.results) == 1:
-        return [best]
+        return [finish(tile, best)]
+    windows = _windows(tile, tile.part("I"), _lowest(tile.part("I").array))
     flat = windows.reshape(*best.shape, -1).argmax(axis=-1)
-    return [best, _places(tile, flat)]
+    return [finish(tile, best), _places(tile, flat)]
 
 
 def average_pool(tile: Tile) -> Sequence[Array]:
     """The mean of each window; padding counts if `count_include_pad` says so."""
+    return [finish(tile, accumulate(tile, None))]
+
+
+def _lowest(array: Array) -> float:
+    return -np.inf if array.dtype.kind == "f" else np.iinfo(array.dtype).min
+
+
+def _added(tile: Tile) -> Array:
+    """What a mean adds up: whole numbers as they are or without their zero point, or real ones."""
     part = tile.part("I")
     if part.quantisation is not None and part.array.dtype.kind in "iu":
-        return [tflite_pooled(tile, _sums(tile, part.array.astype(np.int64)), _counts(tile))]
+        return part.array.astype(np.int64)
     operator = tile.text("onnx_op")
     if operator == "QLinearGlobalAveragePool":
-        return [_whole_average(tile)]
-    data = part.array
+        return part.array.astype(np.int64) - single(tile, "X4").astype(np.int64)
     if operator.startswith("QLinear"):
-        data = dequantised(data, single(tile, "X3"), single(tile, "X4"))
-    mean = _sums(tile, data) / _counts(tile)
-    if operator.startswith("QLinear"):
-        # ONNX Runtime rounds behind the zero point here, which decides ties.
-        steps = np.rint(mean / single(tile, "X5") + single(tile, "X6").astype(np.float32))
-        return [saturated(steps, dtype_of(tile.results[0].tensor.dtype))]
-    return [activated(tile.op, mean)]
+        return dequantised(part.array, single(tile, "X3"), single(tile, "X4"))
+    return part.array
 
 
-def _whole_average(tile: Tile) -> Array:
+def _whole_average(tile: Tile, sums: Array) -> Array:
     """ONNX Runtime sums whole numbers and multiplies by one factor."""
-    data = tile.part("I").array.astype(np.int64) - single(tile, "X4").astype(np.int64)
-    sums = _sums(tile, data)
     count = np.float32(np.max(_counts(tile)))
     factor = np.float32(single(tile, "X3")) / (np.float32(single(tile, "X5")) * count)
     steps = np.rint(sums.astype(np.float32) * factor).astype(np.int64)
@@ -67,7 +98,8 @@ def lp_pool(tile: Tile) -> Sequence[Array]:
 
 
 def _n_taps(tile: Tile) -> int:
-    return len(tile.integers("kernel_shape"))
+    """Loops over a window: the innermost ones, along which the result has no extent."""
+    return len(tile.op.dims) - len(tile.op.outputs[0].index or ())
 
 
 def _tap_dims(tile: Tile) -> list[str]:
@@ -106,10 +138,13 @@ def _reach(tile: Tile, axis: Index) -> tuple[int, int]:
     return low, high + 1
 
 
+def _tap_axes(tile: Tile, windows: Array) -> tuple[int, ...]:
+    return tuple(range(windows.ndim - _n_taps(tile), windows.ndim))
+
+
 def _sums(tile: Tile, data: Array) -> Array:
     windows = _windows(tile, tile.part("I"), 0, data)
-    taps = tuple(range(windows.ndim - _n_taps(tile), windows.ndim))
-    return np.asarray(windows.sum(axis=taps))
+    return np.asarray(windows.sum(axis=_tap_axes(tile, windows)))
 
 
 def _counts(tile: Tile) -> Array:

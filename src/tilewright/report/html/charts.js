@@ -158,13 +158,15 @@ function drawEnergy() {
   const rows = energyTotals();
   const whole = rows.reduce((sum, row) => sum + row.total, 0) || 1;
   const largest = rows.length ? rows[0].total || 1 : 1;
-  const width = Math.max(520, Math.min(1100, byId('energy').clientWidth));
-  const plot = width - 290;
+  const width = Math.max(300, Math.min(1100, byId('energy').clientWidth));
+  const names = rows.map((row) => shortened(row.memory, width < 520 ? 16 : 24));
+  const left = 7.4 * Math.max(8, ...names.map((name) => name.length));
+  const plot = width - left - 140;
   const svg = drawn('svg', { width, height: rows.length * 30 + 8, role: 'img', 'aria-label': 'Energy by memory and operand' });
   rows.forEach((row, place) => {
     const y = place * 30 + 4;
-    svg.append(drawn('text', { x: 140, y: y + 16, 'text-anchor': 'end' }, shortened(row.memory, 20)));
-    let x = 150;
+    svg.append(drawn('text', { x: left, y: y + 16, 'text-anchor': 'end' }, names[place]));
+    let x = left + 10;
     for (const [operand, value] of Object.entries(row.operands)) {
       const part = drawn('rect', { x, y, width: (plot * value) / largest, height: 22, fill: `var(--${OPERAND_COLOURS[operand] || 'move'})` });
       hoverText(part, `${row.memory}, ${OPERAND_NAMES[operand] || operand}\n${energy(value)}, ${percent(value / whole)} of the plan`);

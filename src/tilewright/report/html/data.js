@@ -17,12 +17,12 @@ function scaled(value, units, step) {
     value /= step;
     place += 1;
   }
-  return `${digits(value)} ${units[place]}`;
+  return `${digits(value)}\u00a0${units[place]}`;
 }
 
 const bytes = (value) => scaled(value, ['B', 'KiB', 'MiB', 'GiB'], 1024);
 const energy = (value) => scaled(value, ['pJ', 'nJ', 'µJ', 'mJ', 'J'], 1000);
-const percent = (share) => `${(100 * share).toFixed(1)} %`;
+const percent = (share) => `${(100 * share).toFixed(1)}\u00a0%`;
 const cycles = (value) => `${count(value)} cycles`;
 
 function duration(value) {
@@ -30,8 +30,14 @@ function duration(value) {
   return scaled((value / plan.clock_hz) * 1e9, ['ns', 'µs', 'ms', 's'], 1000);
 }
 
+// Without a clock, cycles in short: the exact figure stands beside them.
+function latency(value) {
+  if (plan.clock_hz) return duration(value);
+  return scaled(value, ['cycles', 'k\u00a0cycles', 'M\u00a0cycles', 'G\u00a0cycles'], 1000);
+}
+
 function amount(value, unit) {
-  return { cycles: duration, pJ: energy, bytes }[unit](value);
+  return { cycles: latency, pJ: energy, bytes }[unit](value);
 }
 
 function exact(value, unit) {
@@ -69,12 +75,20 @@ function colour(name) {
 function fitting(context, text, width) {
   const wide = context.measureText(text).width;
   if (wide <= width) return text;
-  const room = Math.floor((text.length * width) / wide) - 1;
+  let room = Math.floor((text.length * width) / wide) - 1;
+  while (room >= 5 && context.measureText(`${text.slice(0, room)}…`).width > width) room -= 1;
   return room < 5 ? '' : `${text.slice(0, room)}…`;
 }
 
 function shortened(text, length) {
   return text.length <= length ? text : `…${text.slice(text.length - length + 1)}`;
+}
+
+// The end of a text, as much as a width has room for.
+function fittingEnd(context, text, width) {
+  let length = text.length;
+  while (length > 1 && context.measureText(shortened(text, length)).width > width) length -= 1;
+  return shortened(text, length);
 }
 
 // What is selected: {kind: 'task' | 'buffer' | 'op', number}, or null. Views redraw on a change.

@@ -6,6 +6,10 @@ function bits(value) {
   return value % 8 || value < 8192 ? `${count(value)} bit` : bytes(value / 8);
 }
 
+function several(number, noun) {
+  return `${count(number)} ${noun}${number === 1 ? '' : 's'}`;
+}
+
 function machineBox(svg, box, title, lines, fill, share) {
   svg.append(drawn('rect', { x: box.x, y: box.y, width: box.width, height: box.height, rx: 6, fill: 'var(--raised)', stroke: 'var(--line)' }));
   if (share) {
@@ -13,7 +17,7 @@ function machineBox(svg, box, title, lines, fill, share) {
     hoverText(meter, `${title}: ${percent(share)}`);
     svg.append(meter);
   }
-  const room = Math.floor((box.width - 16) / 6.3);
+  const room = Math.floor((box.width - 20) / 6.8);
   svg.append(drawn('text', { x: box.x + 10, y: box.y + 17, 'font-weight': 600 }, title));
   lines.forEach((line, place) => {
     const text = line.length > room ? `${line.slice(0, room - 1)}…` : line;
@@ -57,7 +61,7 @@ function drawOutside(svg, y) {
 function drawMovers(svg, y) {
   const { drawing } = plan;
   const movers = [
-    ...drawing.dma.map((d) => [`DMA ${d.name}`, [`${d.ports} port(s), ${d.queues} queue(s), ${d.bits_per_cycle} bit a cycle, ${d.setup_cycles} cycles to set up`], drawing.busy[d.name] || drawing.busy[`${d.name}.0`] || 0]),
+    ...drawing.dma.map((d) => [`DMA ${d.name}`, [`${several(d.ports, 'port')}, ${several(d.queues, 'queue')}, ${d.bits_per_cycle} bit a cycle, ${count(d.setup_cycles)} cycles to set up`], drawing.busy[d.name] || drawing.busy[`${d.name}.0`] || 0]),
     ...drawing.links.map((l) => [`${l.kind} ${l.name}`, [`${l.bits_per_cycle} bit a cycle, connects ${l.connects.join(', ')}`], drawing.busy[l.name] || 0]),
   ];
   if (!drawing.dma.length && drawing.busy.dma !== undefined) movers.unshift(['DMA (assumed)', ['as wide as what lies outside'], drawing.busy.dma]);

@@ -43,13 +43,21 @@ function card(figure) {
   );
 }
 
+function boundSentence() {
+  const { why, busiest } = plan;
+  const busy = `${busiest.name} is busy ${percent(busiest.share)} of the time.`;
+  if (why === null) return [busy];
+  const name = element('b', {}, why.bottleneck === null ? 'no part alone' : why.bottleneck);
+  return ['What bounds the plan: ', name, `. ${whySentence(why)} `, busy];
+}
+
 function setUpHeadline() {
   byId('subtitle').textContent =
     `Planned for ${plan.objective} by Tilewright ${plan.version}: ${count(plan.tasks.start.length)} tasks, ` +
     `${count(plan.buffers.number.length)} buffers, ${plan.checked ? 'checked' : 'not checked'}` +
     `${plan.clock_hz ? `, clock ${digits(plan.clock_hz / 1e6)} MHz` : ''}.`;
   byId('headline').append(...plan.cards.map(card));
-  byId('bound').append('What bounds the plan: ', element('b', {}, plan.bound_by), '.');
+  byId('bound').append(...boundSentence());
   const assumed = plan.assumptions.length ? plan.assumptions : ['Nothing.'];
   byId('assumptions').append(...assumed.map((text) => element('li', {}, text)));
   for (const [word, meaning] of WORDS) byId('words').append(element('dt', {}, word), element('dd', {}, meaning));

@@ -94,7 +94,7 @@ function drawTrackNames(context, scale, height) {
     const y = rowTop(row) + timeline.rowHeight / 2;
     context.font = '12px system-ui, sans-serif';
     context.fillStyle = colour('ink');
-    context.fillText(shortened(track.name, narrow ? 11 : 16), 0, y);
+    context.fillText(fittingEnd(context, track.name, scale.left - (narrow ? 6 : 42)), 0, y);
     if (narrow) return;
     context.fillStyle = colour('soft');
     context.textAlign = 'right';

@@ -64,9 +64,9 @@ function pathRows(why) {
 
 function whySentence(why) {
   const [best] = why.remedies;
-  if (why.bottleneck === null || !best) return 'No single improvement would make this plan 1 % shorter.';
+  if (why.bottleneck === null || !best) return 'No single improvement would make it 1\u00a0% shorter.';
   const gain = percent(1 - best.cycles / Math.max(1, why.replay_cycles));
-  return `First to improve: ${why.bottleneck}. With ${best.what}, these tasks would take ${cycles(best.cycles)}, ${gain} fewer.`;
+  return `With ${best.what}, these tasks would take ${cycles(best.cycles)}, ${gain} fewer.`;
 }
 
 function setUpWhy() {
@@ -75,7 +75,6 @@ function setUpWhy() {
     byId('why-text').textContent = 'This plan has too many tasks to be explained here; `tilewright explain` does it.';
     return;
   }
-  byId('bound').append(' ', whySentence(why));
   plainTable(byId('why-remedies'), [['Improved', false], ['Cycles then', true], ['Fewer', true]], remedyRows(why));
   plainTable(byId('why-idle'), [['Because of', false], ['Cycles', true]], idleRows(why));
   const columns = [['Engine', false], ['Tasks', false], ['How many', true], ['Start', true], ['End', true], ['Not earlier because', false], ['Share', true]];

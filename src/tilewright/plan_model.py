@@ -1,0 +1,160 @@
+"""What a plan is, and how it is asked for."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from importlib import import_module
+from math import fsum
+from pathlib import Path
+from typing import Any, Literal
+
+from tilewright.machine.model import Machine
+from tilewright.network.graph import Network
+from tilewright.placement.pack import PackOptions
+from tilewright.program.bounds import NetworkBounds
+from tilewright.program.cascade import PLAIN, Strategy
+from tilewright.program.model import Program, Timetable
+from tilewright.program.stages import Stage
+from tilewright.program.tile import Goal
+from tilewright.schedule.bounds import Bounds
+from tilewright.schedule.options import ScheduleOptions
+from tilewright.schedule.packed import Fill
+from tilewright.strategy.choose import ChooseOptions
+
+PlanObjective = Goal | Literal["memory"]
+Watcher = Callable[[str], None]
+"""Is told each step of planning when it begins."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class PlanOptions:
+    """How a plan is made. `memory_limits` replaces the sizes of memories, in bytes by name."""
+
+    objective: PlanObjective = "latency"
+    memory_limits: tuple[tuple[str, int], ...] = ()
+    lpf_limit: int = 6
+    """Loop factors that the mapping search of a tile permutes."""
+    unrollings: int = 12
+    """Unrollings that it tries."""
+    order_steps: int = 100_000
+    """Steps of the search for a compute order with the least peak memory."""
+    schedule: ScheduleOptions = field(
+        default_factory=lambda: ScheduleOptions(
+            portfolio_tasks=16_000, gap_permille=10, packing_tasks=500, packing_nodes=2_000
+        )
+    )
+    packing: PackOptions = field(
+        default_factory=lambda: PackOptions(node_budget=2_000, climb_evaluations=0)
+    )
+    """How hard addresses are packed again when all lives are known."""
+    choose: ChooseOptions = field(default_factory=ChooseOptions)
+    """How far the choice of cascades looks."""
+    cascades: bool = True
+    """Whether ops may run side by side, some rows at a time."""
+    memory_trials: int = 3
+    """How often the objective `memory` tries still smaller scratchpads than hold a plan."""
+    checked: bool = True
+    """Whether the plan is checked before it is returned."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Plan:
+    """Every task with its time and engine, every buffer with its address, and the bounds of both.
+
+    `bounds` hold for every schedule of these tiles, `roofline` for every plan of the network.
+    """
+
+    network: Network
+    machine: Machine
+    options: PlanOptions
+    stages: tuple[Stage, ...]
+    timetable: Timetable
+    fills: Mapping[str, Fill]
+    """How full each placed space gets, and how full it has to get."""
+    bounds: Bounds
+    roofline: NetworkBounds
+    assumptions: tuple[str, ...]
+    strategy: Strategy = PLAIN
+    """Which stages run as cascades, and which tensors wait outside."""
+    verified: bool = False
+    """Whether a replay computed what the network computes."""
+
+    @property
+    def program(self) -> Program:
+        """The scheduled program."""
+        return self.timetable.program
+
+    @property
+    def cycles(self) -> int:
+        """End of the last task."""
+        return self.timetable.cycles
+
+    @cached_property
+    def energy_pj(self) -> Mapping[str, float]:
+        """Energy by memory; `array` and `vector` are what the units themselves take."""
+        parts: dict[str, list[float]] = {}
+        for task in self.program.tasks:
+            for charge in task.charges:
+                parts.setdefault(charge.memory, []).append(charge.energy_pj)
+        return {memory: fsum(values) for memory, values in parts.items()}
+
+    @cached_property
+    def traffic_bytes(self) -> Mapping[str, tuple[int, int]]:
+        """Bytes read and written by memory."""
+        total: dict[str, tuple[int, int]] = {}
+        for task in self.program.tasks:
+            for charge in task.charges:
+                if charge.memory not in ("array", "vector"):
+                    read, written = total.get(charge.memory, (0, 0))
+                    total[charge.memory] = read + charge.read_bytes, written + charge.write_bytes
+        return total
+
+    @cached_property
+    def outside_bytes(self) -> int:
+        """Bytes read and written outside the scratchpads."""
+        outside = {s.memory for s in self.program.spaces if s.kind != "scratchpad"}
+        return sum(sum(moved) for memory, moved in self.traffic_bytes.items() if memory in outside)
+
+    @cached_property
+    def peak_bytes(self) -> Mapping[str, int]:
+        """The highest address in use by memory, over all cores."""
+        return self._by_memory({name: fill.peak_bytes for name, fill in self.fills.items()})
+
+    @cached_property
+    def least_bytes(self) -> Mapping[str, int]:
+        """By memory the bytes that no placement of the same lives goes below, over all cores."""
+        return self._by_memory({name: fill.bound_bytes for name, fill in self.fills.items()})
+
+    def _by_memory(self, by_space: Mapping[str, int]) -> dict[str, int]:
+        most: dict[str, int] = {}
+        for name, size in by_space.items():
+            memory = self.program.space[name].memory
+            most[memory] = max(most.get(memory, 0), size)
+        return most
+
+    @cached_property
+    def busy_cycles(self) -> Mapping[str, int]:
+        """Cycles by engine in which it works, over all of its instances."""
+        busy = {engine.name: 0 for engine in self.program.engines}
+        for task in self.program.tasks:
+            busy[task.engine] += task.cycles
+            for port in task.ports:
+                busy[port] += task.cycles - task.setup_cycles
+        return busy
+
+    @cached_property
+    def explanation(self) -> Any:
+        """Why it takes as long as it does, as `tilewright explain` has it; None for long plans."""
+        return import_module("tilewright.report.explain").explanation_of(self)
+
+    def summary(self) -> Any:
+        """A table of the figures that matter, for a terminal or a notebook."""
+        return import_module("tilewright.report.plan").plan_view(self)
+
+    def _repr_html_(self) -> str:
+        text: str = import_module("tilewright.report.notebook").notebook_html(self)
+        return text
+
+    def save(self, folder: str | Path) -> None:
+        """Write `plan.json`, `trace.json` and `report.html`."""
+        import_module("tilewright.report.plan_files").save(self, Path(folder))

@@ -1,0 +1,97 @@
+"""Plans of the capacity ladder: a network pixel by pixel, in a scratchpad it would not fit else."""
+
+from dataclasses import replace
+from typing import Final
+
+from tilewright.errors import InfeasibleError, Problem
+from tilewright.plan_model import Plan, PlanOptions, Watcher
+from tilewright.program.bounds import network_bounds
+from tilewright.program.lower import Prepared
+from tilewright.replay.check import check
+from tilewright.schedule.bounds import bounds
+from tilewright.schedule.control_edges import control_edges
+from tilewright.schedule.packed import packed
+from tilewright.strategy.ladder.cells import work_of_stages
+from tilewright.strategy.ladder.liveness import peak_of
+from tilewright.strategy.ladder.program import only_scratchpad, timetable_of
+from tilewright.strategy.ladder.rungs import RungName, rung_run
+from tilewright.strategy.ladder.steps import Run
+
+LAST_RESORTS: Final[tuple[RungName, ...]] = (
+    "in_place",
+    "fused_pools",
+    "line_buffered",
+    "line_buffered_cropped",
+    "recompute",
+)
+"""What is tried, in this order, where no tiling fits and nothing can wait outside."""
+
+
+def plan_of_rung(
+    prepared: Prepared, name: RungName, options: PlanOptions, watcher: Watcher
+) -> Plan:
+    """The plan of one rung, its steps one after the other.
+
+    Raises:
+        InfeasibleError: it does not fit, it has too many steps, or operands lie in two memories.
+        LimitError: the plan did not pass its check, which is a fault of Tilewright.
+    """
+    watcher(f"steps of {name}")
+    run = _run(prepared, name)
+    if run is None:
+        message = f"{prepared.network.name}: {name} has too many steps for a plan"
+        raise InfeasibleError(Problem(message=message))
+    return _plan(prepared, run, options, watcher)
+
+
+def last_resort(prepared: Prepared, options: PlanOptions, watcher: Watcher) -> Plan | None:
+    """The plan of the first rung that fits where everything has to stay in one scratchpad.
+
+    None where there is none, or where an external memory takes what does not fit.
+    """
+    space = only_scratchpad(prepared)
+    if space is None or prepared.places.overflow() is not None:
+        return None
+    constants = work_of_stages(prepared.network, prepared.stages, prepared.storage).constant_bytes
+    for name in LAST_RESORTS:
+        watcher(f"steps of {name}")
+        run = _run(prepared, name)
+        if run is not None and constants + peak_of(run).size_bytes <= space.size_bytes:
+            try:
+                return _plan(prepared, run, options, watcher)
+            except InfeasibleError:
+                continue
+    return None
+
+
+def _run(prepared: Prepared, name: RungName) -> Run | None:
+    work = work_of_stages(prepared.network, prepared.stages, prepared.storage)
+    return rung_run(work, name)
+
+
+def _plan(prepared: Prepared, run: Run, options: PlanOptions, watcher: Watcher) -> Plan:
+    watcher("tiles and mappings")
+    timetable = timetable_of(prepared, run)
+    watcher("addresses")
+    timetable, fills = packed(timetable, options.packing)
+    timetable = replace(timetable, edges=control_edges(timetable))
+    if options.checked:
+        watcher("check")
+        check(timetable, prepared.network)
+    network, places = prepared.network, prepared.places
+    return Plan(
+        network=network,
+        machine=places.machine,
+        options=options,
+        stages=prepared.stages,
+        timetable=timetable,
+        fills=fills,
+        bounds=bounds(timetable.program),
+        roofline=network_bounds(
+            network, prepared.stages, prepared.storage, places, prepared.costs
+        ),
+        assumptions=(
+            *places.assumptions,
+            "accumulators of a pool are as wide as its result, other sums at least 16 bit",
+        ),
+    )

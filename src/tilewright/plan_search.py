@@ -1,0 +1,244 @@
+"""Looking for the best plan: strategies are lowered and scheduled, and what is really best stays.
+
+Without room for everything that is made, the choice of cascades has something to win. It rests on
+estimates, so its strategy is a candidate beside the plain one, never a replacement.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+
+from tilewright.errors import InfeasibleError
+from tilewright.machine.limits import with_memory_limits
+from tilewright.machine.model import Machine
+from tilewright.plan_model import Plan, PlanOptions, Watcher
+from tilewright.plan_rungs import last_resort
+from tilewright.program.cascade import PLAIN, Strategy
+from tilewright.program.lower import Lowered, Prepared, lower
+from tilewright.program.model import Timetable
+from tilewright.program.tile import Goal
+from tilewright.replay.check import check
+from tilewright.schedule.bounds import Bounds, bounds
+from tilewright.schedule.control_edges import control_edges
+from tilewright.schedule.packed import packed
+from tilewright.schedule.schedule import schedule
+from tilewright.strategy.choose import Aim, Chosen, choose
+from tilewright.strategy.scene import Scene, scene_of
+
+WORTH_TRYING = 1.02
+"""A plan that is within this factor of its bound is not worth another candidate."""
+
+FIRST_SHARE = 1 / 64
+"""Of the scratchpads, where nothing is known of what is needed."""
+
+FIRST_GROWTH = 0.02
+"""By how much more is tried when something does not fit; the next time twice that."""
+
+NEARLY = 1.02
+"""Sizes that differ by no more are not told apart."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Draft:
+    """A program with times and addresses, as the scheduler left it."""
+
+    strategy: Strategy
+    lowered: Lowered
+    least: Bounds
+    timetable: Timetable
+
+    @cached_property
+    def outside_bytes(self) -> int:
+        """Bytes read and written outside the scratchpads."""
+        program = self.timetable.program
+        outside = {s.memory for s in program.spaces if s.kind != "scratchpad"}
+        return sum(
+            charge.read_bytes + charge.write_bytes
+            for task in program.tasks
+            for charge in task.charges
+            if charge.memory in outside
+        )
+
+    @cached_property
+    def energy_pj(self) -> float:
+        """Energy of all tasks."""
+        tasks = self.timetable.program.tasks
+        return sum(charge.energy_pj for task in tasks for charge in task.charges)
+
+    def value(self, goal: Goal) -> tuple[float, ...]:
+        """What a goal makes small."""
+        match goal:
+            case "traffic":
+                return self.outside_bytes, self.timetable.cycles
+            case "energy":
+                return self.energy_pj, self.timetable.cycles
+            case _:
+                return self.timetable.cycles, self.outside_bytes
+
+
+@dataclass
+class Search:
+    """Drafts of one network on one machine."""
+
+    prepared: Prepared
+    options: PlanOptions
+    watcher: Watcher
+    refusals: list[InfeasibleError] = field(default_factory=list)
+
+    def draft(self, goal: Goal, strategy: Strategy) -> Draft | None:
+        """A draft of a strategy; None, and a refusal remembered, if it does not fit."""
+        self.watcher("tiles and mappings")
+        try:
+            lowered = lower(self.prepared, goal, strategy)
+            self.watcher("times")
+            least = bounds(lowered.program)
+            timetable = schedule(lowered.program, self.options.schedule, least)
+        except InfeasibleError as error:
+            self.refusals.append(error)
+            return None
+        return Draft(strategy=strategy, lowered=lowered, least=least, timetable=timetable)
+
+    def chosen(self, aim: Aim) -> Chosen | None:
+        """What the choice of cascades proposes."""
+        if not self.options.cascades:
+            return None
+        self.watcher("cascades")
+        scene = self.scene(aim)
+        return None if scene is None else choose(scene, aim, self.options.choose)
+
+    def scene(self, aim: Aim) -> Scene | None:
+        """What is known before anything is decided."""
+        return scene_of(self.prepared, "latency" if aim == "memory" else aim)
+
+    def finished(self, draft: Draft) -> Plan:
+        """A draft with final addresses and control edges, checked."""
+        self.watcher("addresses")
+        timetable, fills = packed(draft.timetable, self.options.packing)
+        timetable = replace(timetable, edges=control_edges(timetable))
+        if self.options.checked:
+            self.watcher("check")
+            check(timetable, self.prepared.network)
+        return Plan(
+            network=self.prepared.network,
+            machine=self.prepared.places.machine,
+            options=self.options,
+            stages=draft.lowered.stages,
+            timetable=timetable,
+            fills=fills,
+            bounds=draft.least,
+            roofline=draft.lowered.bounds,
+            assumptions=draft.lowered.assumptions,
+            strategy=draft.strategy,
+        )
+
+
+def best_plan(search: Search) -> Plan:
+    """The best plan under an objective other than memory.
+
+    Raises:
+        InfeasibleError: no strategy fits.
+    """
+    objective = search.options.objective
+    goal: Goal = "latency" if objective == "memory" else objective
+    best: Draft | None = None
+    for draft in _drafts(search, goal):
+        if best is None or draft.value(goal) < best.value(goal):
+            best = draft
+    if best is not None:
+        return search.finished(best)
+    plan = last_resort(search.prepared, search.options, search.watcher)
+    if plan is None:
+        raise search.refusals[0]
+    return plan
+
+
+def _drafts(search: Search, goal: Goal) -> Iterator[Draft]:
+    """Candidates, until one cannot be beaten.
+
+    What is made for the least latency is also a candidate for the least traffic: with the same
+    room, more bytes are then never moved for the sake of fewer.
+    """
+    for tried in dict.fromkeys((goal, "latency") if goal == "traffic" else (goal,)):
+        plain = search.draft(tried, PLAIN)
+        if plain is not None:
+            yield plain
+            if _is_good(plain, goal):
+                return
+        chosen = search.chosen(tried)
+        if chosen is not None:
+            draft = search.draft(tried, chosen.strategy)
+            if draft is not None:
+                yield draft
+                if _is_good(draft, goal):
+                    return
+
+
+def _is_good(draft: Draft, goal: Goal) -> bool:
+    """Whether no other strategy is worth a try: nothing comes or goes that need not."""
+    least = draft.lowered.bounds
+    if goal == "latency" and draft.timetable.cycles <= WORTH_TRYING * least.cycles:
+        return True
+    return draft.outside_bytes <= least.traffic_bytes
+
+
+def plan_in_least_memory(search_on: Callable[[Machine], Search], machine: Machine) -> Plan:
+    """The plan in the smallest scratchpads, all cut alike, in which one was found.
+
+    Sizes are tried upwards from what the choice of cascades believes in, in growing steps, and
+    from the first that holds a plan downwards again.
+
+    Raises:
+        InfeasibleError: no strategy fits, even with all there is.
+    """
+    search = search_on(machine)
+    chosen = search.chosen("memory")
+    strategies = [PLAIN] if chosen is None else [chosen.strategy, PLAIN]
+    fails, share, growth = 0.0, FIRST_SHARE if chosen is None else chosen.share, FIRST_GROWTH
+    found: Plan | None = None
+    while found is None:
+        found = _within(search_on(_cut(machine, share)), strategies)
+        if found is None and share >= 1.0:
+            raise (search.refusals or search_on(machine).refusals)[0]
+        if found is None:
+            fails, share, growth = share, min(1.0, share * (1 + growth)), 2 * growth
+    for _ in range(search.options.memory_trials):
+        holds = _filled(found, machine)
+        if holds <= NEARLY * fails:
+            break
+        share = (fails + holds) / 2 if fails else holds / NEARLY**2
+        smaller = _within(search_on(_cut(machine, share)), strategies)
+        if smaller is None:
+            fails = share
+        else:
+            found = smaller
+    return replace(found, machine=machine)
+
+
+def _within(search: Search, strategies: Sequence[Strategy]) -> Plan | None:
+    """The plan of the first strategy that fits; why others do not is of no interest."""
+    quick = replace(search.options.schedule, explain_trials=0, order_sets=0)
+    search.options = replace(search.options, schedule=quick)
+    for strategy in strategies:
+        draft = search.draft("latency", strategy)
+        if draft is not None:
+            return search.finished(draft)
+    return None
+
+
+def _filled(plan: Plan, machine: Machine) -> float:
+    """The part of the machine's scratchpads that a plan fills, of the one it fills most."""
+    sizes = {m.name: m.size_bytes for m in machine.memories if m.role == "scratchpad"}
+    return max(plan.peak_bytes.get(name, 0) / size for name, size in sizes.items())
+
+
+def _cut(machine: Machine, share: float) -> Machine:
+    """The machine with a part of its scratchpads."""
+    limits = [
+        (
+            m.name,
+            min(m.size_bytes, -int(-m.size_bytes * share // m.alignment_bytes) * m.alignment_bytes),
+        )
+        for m in machine.memories
+        if m.role == "scratchpad"
+    ]
+    return with_memory_limits(machine, tuple(limits))

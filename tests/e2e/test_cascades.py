@@ -1,0 +1,103 @@
+"""Plans with cascades of real networks: on several cores, and with whole numbers, exactly."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+from tests.cascade_cases import Cascaded, cascaded, prepared, runs
+from tests.e2e.test_replay import Array, quantised_files, reference
+
+from tilewright.machine.load import load_machine
+from tilewright.network.graph import Network
+from tilewright.network.load import load_network
+from tilewright.program.cascade import Cascade
+from tilewright.program.model import Buffer
+from tilewright.replay.check import problems
+from tilewright.replay.emulate import replay
+from tilewright.replay.emulate_compare import agreements
+from tilewright.replay.kernels.whole import computed
+from tilewright.replay.values import Values, values_of
+
+NCHW_HEIGHT, NHWC_HEIGHT = 2, 1
+LONGEST = 9
+STEP_BY_STEP, WITH_ROOM_AHEAD, ROW_BY_ROW = (True, False), (True, True), (False, False)
+"""Whether a cascade is eager, and whether it has room for the next step."""
+
+
+def in_cascades(
+    network: Network, machine_name: str, axis: int, step: int, way: tuple[bool, bool]
+) -> Cascaded:
+    """A plan in which all stages that can do so run some rows at a time, up to nine together."""
+    machine = load_machine(machine_name)
+    eager, ahead = way
+    found = [
+        Cascade(first=first, last=last, axis=axis, step=step, eager=eager, ahead=ahead)
+        for first, last in runs(prepared(network, machine).rows, axis, LONGEST)
+    ]
+    return cascaded(network, machine, *found)
+
+
+def assert_replays(made: Cascaded, values: Values, expected: dict[str, Array]) -> None:
+    assert made.lowered.layout.rings
+    assert problems(made.timetable, made.network) == []
+    found = replay(made.timetable, made.network, values, expected=expected)
+    assert [str(problem) for problem in found.problems] == []
+    assert all(agreement.agrees for agreement in agreements(found.outputs, expected))
+
+
+def ring_buffers(made: Cascaded) -> list[Buffer]:
+    """Buffers of which later rows are views."""
+    program = made.lowered.program
+    rolling = {root for _, root in made.lowered.layout.rings}
+    viewed = {buffer.view.buffer for buffer in program.buffers if buffer.view is not None}
+    return [program.buffers[n] for n in sorted(viewed) if program.buffers[n].tensor in rolling]
+
+
+def cores_of(made: Cascaded, stages: Sequence[int]) -> set[str]:
+    """The engines of the arrays on which some stages run."""
+    names = [made.lowered.stages[number].op.name for number in stages]
+    tasks = made.timetable.program.tasks
+    return {task.engine for task in tasks if task.op in names and "vector" not in task.engine}
+
+
+@pytest.mark.parametrize(
+    ("name", "machine", "step"),
+    [
+        ("resnet18", "npu_37xx", 4),
+        *(
+            pytest.param(name, machine, step, marks=pytest.mark.slow)
+            for name in ("resnet18", "mobilenetv2", "squeezenet", "tiny_yolov3")
+            for machine in ("npu_37xx", "npu_40xx")
+            for step in (1, 2, 5)
+        ),
+    ],
+)
+def test_cores_go_through_a_cascade_together(name: str, machine: str, step: int) -> None:
+    network, values, expected = reference(name)
+    made = in_cascades(network, machine, NCHW_HEIGHT, step, STEP_BY_STEP)
+    assert_replays(made, values, expected)
+    assert len(cores_of(made, list(made.lowered.layout.flows))) > 1
+    spaces = {buffer.space for buffer in ring_buffers(made)}
+    assert len(spaces) > 1
+
+
+@pytest.mark.parametrize(
+    "way",
+    [
+        pytest.param(STEP_BY_STEP, id="step_by_step"),
+        pytest.param(WITH_ROOM_AHEAD, id="with_room_ahead", marks=pytest.mark.slow),
+        pytest.param(ROW_BY_ROW, id="row_by_row", marks=pytest.mark.slow),
+    ],
+)
+@pytest.mark.parametrize("machine", ["ethos_u55_128", "npu_37xx"])
+@pytest.mark.parametrize("path", list(quantised_files()))
+def test_a_cascade_of_a_quantised_network_computes_every_number_exactly(
+    path: Path, machine: str, way: tuple[bool, bool]
+) -> None:
+    network = load_network(path)
+    values = values_of(network, path, seed=1)
+    expected = computed(network, values.arrays, values.quantisation)
+    if all(len(tensor.shape) < 4 for tensor in network.inputs):
+        pytest.skip("there are no rows in this network")
+    made = in_cascades(network, machine, NHWC_HEIGHT, 2, way)
+    assert_replays(made, values, expected)
