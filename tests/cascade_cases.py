@@ -4,7 +4,16 @@ from dataclasses import dataclass, replace
 
 from hypothesis import strategies as st
 from tests.small_machines import Small, small_machine
-from tests.small_networks import Draw, concatenation, join, op, pointwise
+from tests.small_networks import (
+    Draw,
+    concatenation,
+    join,
+    op,
+    part,
+    pointwise,
+    product,
+    rearrangement,
+)
 
 from tilewright.machine.model import Machine
 from tilewright.mapping.search import SearchOptions
@@ -125,7 +134,10 @@ def gate(net: Draft, name: str, made: list[Tensor], draw: Draw) -> Tensor | None
     return layers.add(net, name, data, scale)
 
 
-MAKERS = (sliding, sliding, sliding, sliding, pointwise, join, join, concatenation, gate)
+MAKERS = (
+    *(sliding, sliding, sliding, sliding, sliding),
+    *(pointwise, join, join, concatenation, gate, part, rearrangement, product),
+)
 
 
 @st.composite

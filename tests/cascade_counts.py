@@ -54,7 +54,7 @@ def rows_read(rows: Rows, number: int, loop: str, row: int) -> Reads:
 
 def turn_reads(rows: Rows, turns: Sequence[Turn], loops: Mapping[int, str]) -> list[Reads]:
     """By turn the rows that it reads."""
-    found = []
+    found: list[Reads] = []
     for turn in turns:
         reads: dict[str, frozenset[int]] = {}
         for row in range(turn.start, turn.stop):

@@ -272,7 +272,7 @@ def _verified(made: "Plan") -> "Plan":
 @DIMS_OPTION
 @BITS_OPTION
 @JSON_OPTION
-def fit_(  # noqa: PLR0913  # one parameter per flag
+def fit_(
     network: str,
     machine: str | None,
     folder: str | None,
@@ -298,9 +298,10 @@ def fit_(  # noqa: PLR0913  # one parameter per flag
         graph = load_network(network, dims=sizes(dims), bits=bits)
         with progress_steps("fitting", quiet=as_json) as step:
             found = fit(graph, None if machine is None else load_machine(machine))
-            if folder is not None:
-                plan_that_fits(found, step).save(folder)
-        print_result(lambda: fit_json(found), lambda: fit_view(found), as_json)
+            made = plan_that_fits(found, step) if folder is not None else None
+            if made is not None and folder is not None:
+                made.save(folder)
+        print_result(lambda: fit_json(found, made), lambda: fit_view(found, made), as_json)
 
     exit_with(run, as_json=as_json)
 

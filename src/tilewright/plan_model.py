@@ -51,7 +51,7 @@ class PlanOptions:
     """How far the choice of cascades looks."""
     cascades: bool = True
     """Whether ops may run side by side, some rows at a time."""
-    memory_trials: int = 3
+    memory_trials: int = 6
     """How often the objective `memory` tries still smaller scratchpads than hold a plan."""
     checked: bool = True
     """Whether the plan is checked before it is returned."""

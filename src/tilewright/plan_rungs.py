@@ -7,9 +7,11 @@ from tilewright.errors import InfeasibleError, Problem
 from tilewright.plan_model import Plan, PlanOptions, Watcher
 from tilewright.program.bounds import network_bounds
 from tilewright.program.lower import Prepared
+from tilewright.program.model import Timetable
 from tilewright.replay.check import check
 from tilewright.schedule.bounds import bounds
 from tilewright.schedule.control_edges import control_edges
+from tilewright.schedule.external import external_addresses
 from tilewright.schedule.packed import packed
 from tilewright.strategy.ladder.cells import work_of_stages
 from tilewright.strategy.ladder.liveness import peak_of
@@ -71,7 +73,7 @@ def _run(prepared: Prepared, name: RungName) -> Run | None:
 
 def _plan(prepared: Prepared, run: Run, options: PlanOptions, watcher: Watcher) -> Plan:
     watcher("tiles and mappings")
-    timetable = timetable_of(prepared, run)
+    timetable = _with_external(timetable_of(prepared, run))
     watcher("addresses")
     timetable, fills = packed(timetable, options.packing)
     timetable = replace(timetable, edges=control_edges(timetable))
@@ -95,3 +97,14 @@ def _plan(prepared: Prepared, run: Run, options: PlanOptions, watcher: Watcher) 
             "accumulators of a pool are as wide as its result, other sums at least 16 bit",
         ),
     )
+
+
+def _with_external(timetable: Timetable) -> Timetable:
+    """The timetable with addresses in external memories, where a run has none of its own."""
+    program = timetable.program
+    known = external_addresses(program, timetable.slots)
+    addresses = tuple(
+        address + known.get(program.root(number), 0)
+        for number, address in enumerate(timetable.addresses)
+    )
+    return replace(timetable, addresses=addresses)

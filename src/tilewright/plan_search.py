@@ -17,6 +17,7 @@ from tilewright.program.cascade import PLAIN, Strategy
 from tilewright.program.lower import Lowered, Prepared, lower
 from tilewright.program.model import Timetable
 from tilewright.program.tile import Goal
+from tilewright.program.tiles import MOST_TILES
 from tilewright.replay.check import check
 from tilewright.schedule.bounds import Bounds, bounds
 from tilewright.schedule.control_edges import control_edges
@@ -31,8 +32,11 @@ WORTH_TRYING = 1.02
 FIRST_SHARE = 1 / 64
 """Of the scratchpads, where nothing is known of what is needed."""
 
-FIRST_GROWTH = 0.02
-"""By how much more is tried when something does not fit; the next time twice that."""
+FIRST_GROWTH = 0.03
+"""By how much more than what is believed in is tried first; the next time by twice that more."""
+
+LITTLE_TILES = 10_000
+"""A plan of more tiles is not worth the little memory that it saves."""
 
 NEARLY = 1.02
 """Sizes that differ by no more are not told apart."""
@@ -83,13 +87,14 @@ class Search:
     prepared: Prepared
     options: PlanOptions
     watcher: Watcher
+    most_tiles: int = MOST_TILES
     refusals: list[InfeasibleError] = field(default_factory=list)
 
     def draft(self, goal: Goal, strategy: Strategy) -> Draft | None:
         """A draft of a strategy; None, and a refusal remembered, if it does not fit."""
         self.watcher("tiles and mappings")
         try:
-            lowered = lower(self.prepared, goal, strategy)
+            lowered = lower(self.prepared, goal, strategy, self.most_tiles)
             self.watcher("times")
             least = bounds(lowered.program)
             timetable = schedule(lowered.program, self.options.schedule, least)
@@ -176,37 +181,39 @@ def _drafts(search: Search, goal: Goal) -> Iterator[Draft]:
 def _is_good(draft: Draft, goal: Goal) -> bool:
     """Whether no other strategy is worth a try: nothing comes or goes that need not."""
     least = draft.lowered.bounds
-    if goal == "latency" and draft.timetable.cycles <= WORTH_TRYING * least.cycles:
-        return True
-    return draft.outside_bytes <= least.traffic_bytes
+    if goal == "traffic":
+        return draft.outside_bytes <= least.traffic_bytes
+    nearly_least = draft.outside_bytes <= WORTH_TRYING * least.traffic_bytes
+    return nearly_least or draft.timetable.cycles <= WORTH_TRYING * least.cycles
 
 
 def plan_in_least_memory(search_on: Callable[[Machine], Search], machine: Machine) -> Plan:
     """The plan in the smallest scratchpads, all cut alike, in which one was found.
 
-    Sizes are tried upwards from what the choice of cascades believes in, in growing steps, and
-    from the first that holds a plan downwards again.
+    Sizes are tried upwards from a little more than the choice of cascades believes in, in growing
+    steps, and from the first that holds a plan downwards again, with what is chosen there.
 
     Raises:
         InfeasibleError: no strategy fits, even with all there is.
     """
     search = search_on(machine)
-    chosen = search.chosen("memory")
-    strategies = [PLAIN] if chosen is None else [chosen.strategy, PLAIN]
-    fails, share, growth = 0.0, FIRST_SHARE if chosen is None else chosen.share, FIRST_GROWTH
-    found: Plan | None = None
+    strategies, share = _least(search, 1.0)
+    fails, growth = 0.0, 2 * FIRST_GROWTH
+    found = _within(search_on(_cut(machine, share)), strategies)
     while found is None:
+        if share >= 1.0:
+            raise _refusal(search_on(machine))
+        fails, share, growth = share, min(1.0, share * (1 + growth)), 2 * growth
         found = _within(search_on(_cut(machine, share)), strategies)
-        if found is None and share >= 1.0:
-            raise (search.refusals or search_on(machine).refusals)[0]
-        if found is None:
-            fails, share, growth = share, min(1.0, share * (1 + growth)), 2 * growth
     for _ in range(search.options.memory_trials):
         holds = _filled(found, machine)
-        if holds <= NEARLY * fails:
+        strategies, share = _least(search_on(_cut(machine, holds)), holds)
+        if not fails * NEARLY < share < holds / NEARLY:
+            share = (fails + holds) / 2
+        cut = _cut(machine, share)
+        if share < fails * NEARLY or cut == found.machine:
             break
-        share = (fails + holds) / 2 if fails else holds / NEARLY**2
-        smaller = _within(search_on(_cut(machine, share)), strategies)
+        smaller = _within(search_on(cut), strategies)
         if smaller is None:
             fails = share
         else:
@@ -214,10 +221,29 @@ def plan_in_least_memory(search_on: Callable[[Machine], Search], machine: Machin
     return replace(found, machine=machine)
 
 
+def _least(search: Search, whole: float) -> tuple[list[Strategy], float]:
+    """Strategies that take little memory, and the part of the scratchpads that is tried for them.
+
+    The machine at hand has the part `whole` of the scratchpads.
+    """
+    chosen = search.chosen("memory")
+    if chosen is None:
+        return [PLAIN], FIRST_SHARE * whole
+    return [chosen.strategy, PLAIN], min(1.0, chosen.share * (1 + FIRST_GROWTH)) * whole
+
+
+def _refusal(search: Search) -> InfeasibleError:
+    """Why there is no plan, even with all there is."""
+    draft = search.draft("latency", PLAIN)
+    assert draft is None
+    return search.refusals[0]
+
+
 def _within(search: Search, strategies: Sequence[Strategy]) -> Plan | None:
     """The plan of the first strategy that fits; why others do not is of no interest."""
     quick = replace(search.options.schedule, explain_trials=0, order_sets=0)
     search.options = replace(search.options, schedule=quick)
+    search.most_tiles = LITTLE_TILES
     for strategy in strategies:
         draft = search.draft("latency", strategy)
         if draft is not None:

@@ -6,7 +6,12 @@ from functools import cache
 
 import pytest
 from tests.cascade_cases import Cascaded, cascaded
-from tests.cascade_faults import CASCADE_FAULTS
+from tests.cascade_faults import (
+    CASCADE_FAULTS,
+    reads_beside,
+    starts_a_lap_early,
+    writes_beside,
+)
 from tests.e2e.test_cascades import NCHW_HEIGHT, STEP_BY_STEP, in_cascades
 from tests.plan_faults import FAULTS, Fault, wrong_plans
 from tests.small_machines import Small, small_machine
@@ -97,6 +102,14 @@ def test_no_wrong_plan_with_a_cascade_is_accepted(fault: Fault) -> None:
     wrong = wrong_plans(case("chain")[0].timetable, fault, 6)
     assert len(wrong) == 6
     assert all(is_refused(plan, "chain") for plan in wrong)
+
+
+@pytest.mark.parametrize("fault", [reads_beside, writes_beside, starts_a_lap_early])
+def test_the_checker_alone_sees_rows_of_another_place(fault: Fault) -> None:
+    made = case("branches")[0]
+    wrong = wrong_plans(made.timetable, fault, 25)
+    assert len(wrong) == 25
+    assert all(problems(plan, made.network) for plan in wrong)
 
 
 def sizes_too_small(name: str) -> list[tuple[str, int]]:

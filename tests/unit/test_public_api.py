@@ -10,6 +10,7 @@ import pytest
 import tilewright
 
 PUBLIC = (
+    "Fit",
     "InfeasibleError",
     "InputError",
     "LimitError",
@@ -22,6 +23,7 @@ PUBLIC = (
     "SearchOptions",
     "TilewrightError",
     "__version__",
+    "fit",
     "load_machine",
     "load_network",
     "map_network",

@@ -39,10 +39,12 @@ class Strategy:
     """Which stages run as cascades, and which tensors wait outside the scratchpads.
 
     With `gone` given, everything else that can be kept is; without, every op decides for itself.
+    A `frugal` strategy holds no tile that the next task does not need: it comes again instead.
     """
 
     cascades: tuple[Cascade, ...] = ()
     gone: tuple[str, ...] | None = None
+    frugal: bool = False
 
 
 PLAIN: Final = Strategy()

@@ -88,9 +88,8 @@ def lower(
     residence = Residence(network, places, costs, stages, storage, goal, by_stage, strategy.gone)
     layout = residence.layout()
     refuse_too_many(stages, layout, most_tiles)
-    lowering = Lowering(
-        network, places, costs, residence, layout, Builder(network, places, storage)
-    )
+    builder = Builder(network, places, storage)
+    lowering = Lowering(network, places, costs, residence, layout, builder, strategy.frugal)
     for number in range(len(stages)):
         if number not in by_stage:
             lowering.emit(number)
@@ -115,6 +114,7 @@ class Lowering:
     residence: Residence
     layout: Layout
     builder: Builder
+    frugal: bool = False
     kept: dict[tuple[str, int], int] = field(default_factory=dict)
     staged: dict[tuple[str, Box, str], int] = field(default_factory=dict)
     """Buffers of tiles that were brought, by tensor, box and space."""
@@ -328,6 +328,9 @@ class Lowering:
                 charges=cost.charges,
             )
         )
+        if self.frugal:
+            used = {access.buffer for access in reads}
+            self.staged = {key: buffer for key, buffer in self.staged.items() if buffer in used}
         for source, target in outgoing:
             name = f"{self.builder.buffers[source.buffer].tensor} out"
             self.builder.transfer([Copy(source, (target,), "store")], name=name)

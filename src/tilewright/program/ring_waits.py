@@ -7,17 +7,21 @@ who read or made it in the lap before.
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from tilewright.program.boxes import meet
+from tilewright.program.boxes import meet, shifted
 from tilewright.program.model import Access, Box
 
 
 @dataclass(frozen=True, slots=True)
 class Lap:
-    """Rows [first, …) of a tensor in a ring, which was full `number` times before."""
+    """Rows of a tensor in a ring, which was full `number` times before.
+
+    `steps` lead from positions in the tensor to places in the ring: tensors that share one, parts
+    of a concatenation for example, count their elements differently.
+    """
 
     ring: int
     axis: int
-    first: int
+    steps: tuple[int, ...]
     number: int
 
 
@@ -40,11 +44,9 @@ class RingWaits:
 
     def makers(self, access: Access) -> set[int]:
         """Tasks that made what an access reads."""
+        place = self._place(access)
         return {
-            task
-            for row in self._touched(access)
-            for box, task in row.makers
-            if meet(box, access.box)
+            task for row in self._touched(access) for box, task in row.makers if meet(box, place)
         }
 
     def before_write(self, access: Access) -> set[int]:
@@ -72,10 +74,12 @@ class RingWaits:
         for row in self._touched(access):
             if row.lap < lap:
                 row.lap, row.makers = lap, []
-            row.makers.append((access.box, task))
+            row.makers.append((self._place(access), task))
+
+    def _place(self, access: Access) -> Box:
+        return shifted(access.box, self.laps[access.buffer].steps)
 
     def _touched(self, access: Access) -> Iterator[_Row]:
         lap = self.laps[access.buffer]
-        start, stop = access.box[lap.axis]
-        for row in range(start, stop):
-            yield self._rows.setdefault((lap.ring, row - lap.first), _Row())
+        for row in range(*self._place(access)[lap.axis]):
+            yield self._rows.setdefault((lap.ring, row), _Row())

@@ -49,7 +49,8 @@ class Ring:
             box = (*here[: self.axis], (first, behind), *here[self.axis + 1 :])
             at = [start + step for (start, _), step in zip(here, origin, strict=True)]
             at[self.axis] = 0
-            place = Lap(self.buffer, self.axis, first, lap)
+            steps = tuple(to - start for to, (start, _) in zip(at, box, strict=True))
+            place = Lap(self.buffer, self.axis, steps, lap)
             self._laps[tensor, lap] = self.builder.lap(place, tensor, box, tuple(at))
         return self._laps[tensor, lap]
 

@@ -204,7 +204,7 @@ def _row_loop(stage: Stage, axis: int) -> str | None:
     walked, sizes = index[axis], stage.op.sizes
     # A loop of one step moves nothing: the channels of a depthwise convolution are K of G.
     terms = [term for term in walked.terms if sizes[term[0]] > 1]
-    if stage.worker == "move" or len(terms) != 1 or walked.offset or walked.divisor > 1:
+    if len(terms) != 1 or walked.offset or walked.divisor > 1:
         return None
     loop, factor = terms[0]
     weights, rest, _ = tileable(stage.op)

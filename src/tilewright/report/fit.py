@@ -2,8 +2,9 @@
 
 from typing import Any
 
+from tilewright.plan_model import Plan
 from tilewright.report.tables import View, heading, table
-from tilewright.strategy.ladder.fit import Fit, Rooms
+from tilewright.strategy.ladder.fit import Fit, Rooms, Verdict
 from tilewright.strategy.ladder.liveness import Alive
 from tilewright.strategy.ladder.remedies import Remedy, remedies
 from tilewright.strategy.ladder.rungs import Rung
@@ -14,9 +15,12 @@ MOST_DIGITS = 10_000
 """Factors from here on are written as powers of ten."""
 
 
-def fit_json(found: Fit) -> dict[str, Any]:
-    """The ladder, and what a machine makes of it, as data."""
+def fit_json(found: Fit, plan: Plan | None = None) -> dict[str, Any]:
+    """The ladder, what a machine makes of it, and the plan that was made, as data."""
     machine = found.machine
+    made = None
+    if plan is not None:
+        made = {"cycles": plan.cycles, "peak_bytes": dict(plan.peak_bytes)}
     return {
         "network": found.network.name,
         "machine": None if machine is None else machine.name,
@@ -31,6 +35,7 @@ def fit_json(found: Fit) -> dict[str, Any]:
         ],
         "answer": list(answer(found)),
         "remedies": [_remedy_json(remedy) for remedy in remedies(found)],
+        "plan": made,
     }
 
 
@@ -80,6 +85,11 @@ def answer(found: Fit) -> list[str]:
             f"activations are not what is missing: {best.name} keeps {best.activation_bytes:,} B "
             "of them, and needs no other memory between layers"
         )
+    if rooms.weight_origin:
+        sentences.append(
+            f"weights that do not stay can come from {rooms.weight_origin} when they are needed: "
+            "`tilewright plan` looks for such a plan"
+        )
     return sentences
 
 
@@ -103,18 +113,29 @@ def _why_not(found: Fit, rooms: Rooms) -> str:
     )
 
 
-def fit_view(found: Fit) -> View:
-    """The answer, the ladder, who is alive at the peak, and what would help."""
+def fit_view(found: Fit, plan: Plan | None = None) -> View:
+    """The answer, the ladder, who is alive at the peak, and what would help; and a plan if made."""
     machine = found.machine
     title = found.network.name + ("" if machine is None else f" on {machine.name}")
-    facts = [("weights", f"{found.ladder.weight_bytes:,} B, all of them resident on every rung")]
-    facts += [("fits", text) for text in answer(found)]
+    weights = f"{found.ladder.weight_bytes:,} B of weights, resident on every rung"
+    facts = [("needs", f"{weights}; the rest is activations")]
+    facts += list(zip(("fits", "but", "or"), answer(found), strict=False))
+    if plan is not None:
+        facts.append(("plan", _plan_text(plan, found)))
     rung = found.first or found.smallest
     parts: list[Any] = [heading(title, facts), _ladder(found), _alive(rung)]
     listed = remedies(found)
     if listed and (found.first is None or found.first.name != "layer_by_layer"):
         parts.append(_remedies(listed))
     return parts
+
+
+def _plan_text(plan: Plan, found: Fit) -> str:
+    peaks = ", ".join(f"{size:,} B of {memory}" for memory, size in plan.peak_bytes.items())
+    how = "an ordinary plan, weights come when they are needed"
+    if found.first is not None:
+        how = found.first.name
+    return f"{how}: {plan.cycles:,} cycles, {peaks}"
 
 
 def _ladder(found: Fit) -> Any:
@@ -129,12 +150,15 @@ def _ladder(found: Fit) -> Any:
             "" if rung.granularity is None else f"{rung.granularity}s",
         ]
         told = found.verdicts.get(rung.name)
-        if told is not None:
-            short = f"no, {told.short_bytes:,} B short" if told.short_bytes else "no"
-            together = "; all together would" if told.fits_together else ""
-            row.append("yes" if told.fits else short + together)
-        grid.add_row(*row)
+        grid.add_row(*row, *([] if told is None else [_verdict_text(told)]))
     return grid
+
+
+def _verdict_text(told: Verdict) -> str:
+    if told.fits:
+        return "yes"
+    text = f"{told.memory} {told.short_bytes:,} B short" if told.short_bytes else told.obstacle
+    return f"only all memories together; {text}" if told.fits_together else f"no; {text}"
 
 
 def factor_text(factor: float) -> str:
@@ -160,11 +184,10 @@ def _alive_text(alive: Alive) -> str:
 def _remedies(listed: tuple[Remedy, ...]) -> Any:
     grid = table("what would help", ">total", ">MACs", "fits")
     for remedy in listed:
-        told = remedy.verdict
-        text = "yes" if told.fits else f"no: {told.obstacle}"
-        if told.fits_together and not told.fits:
-            text = f"all together, but {told.obstacle}"
         grid.add_row(
-            remedy.what, f"{remedy.total_bytes:,} B", factor_text(remedy.macs_factor), text
+            remedy.what,
+            f"{remedy.total_bytes:,} B",
+            factor_text(remedy.macs_factor),
+            _verdict_text(remedy.verdict),
         )
     return grid

@@ -39,7 +39,7 @@ class ScheduleOptions:
     packing_nodes: int = 20_000
     """How many nodes that search for addresses may have."""
     explain_trials: int = 8
-    """How often other sizes of a scratchpad are tried to say which would do if this one does not."""
+    """How often other sizes of a scratchpad are tried to say which would do if it is too small."""
     seed: int = 0
 
 

@@ -139,7 +139,9 @@ class _Chooser:
             node = self.cuts[cut][state]
         gone = tuple(root for root in self.scene.lives if root not in kept)
         return Chosen(
-            strategy=Strategy(cascades=tuple(reversed(cascades)), gone=gone),
+            strategy=Strategy(
+                cascades=tuple(reversed(cascades)), gone=gone, frugal=self.aim == "memory"
+            ),
             moved_bytes=end.moved_bytes,
             cycles=end.cycles,
             share=end.share,

@@ -284,13 +284,16 @@ def test_an_operand_that_is_broadcast_along_rows_must_come_from_outside() -> Non
     assert rows.linked(at["scale"], at["last"], HEIGHT) is None
 
 
-def test_a_transposition_and_other_moves_end_a_cascade() -> None:
+def test_a_transposition_goes_on_along_another_axis() -> None:
     net, x = net_with_input(1, 4, 6, 8)
     turned = layers.transpose(net, "turned", exp(net, "a", x), (0, 1, 3, 2))
     rows = rows_of(net.finish(exp(net, "b", turned)))
     assert names(rows) == ["a", "turned", "b"]
-    for axis in range(4):
-        assert rows.linked(0, 2, axis) is None
+    linked = rows.linked(0, 2, 2)
+    assert linked is not None
+    # Rows of the result are columns of what is turned.
+    assert [linked[number].axis for number in range(3)] == [3, 2, 2]
+    assert [linked[number].size for number in range(3)] == [8, 8, 8]
 
 
 def test_only_what_nobody_else_touches_is_private() -> None:

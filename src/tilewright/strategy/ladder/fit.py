@@ -1,7 +1,7 @@
 """Does a network fit a machine's scratchpads: on which rung, and what would make it fit."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from tilewright.machine.model import INPUT_OPERANDS, OUTPUT_OPERAND, Machine
 from tilewright.network.graph import Network
@@ -25,11 +25,12 @@ class Room:
 class Verdict:
     """Whether some weights and activations fit: as memories are, or at least all of them together.
 
-    `obstacle` says what is in the way, `short_bytes` how many bytes are missing there.
+    `obstacle` says what is in the way; `short_bytes` are missing in `memory`.
     """
 
     fits: bool
     fits_together: bool
+    memory: str = ""
     short_bytes: int = 0
     obstacle: str = ""
 
@@ -41,8 +42,8 @@ class Rooms:
     rooms: tuple[Room, ...]
     missing_ways: tuple[str, ...]
     cores: int
-    has_outside: bool
-    """Whether an external memory takes what does not fit."""
+    weight_origin: str
+    """Where weights come from, and can come from again; empty if nowhere."""
 
     @property
     def together_bytes(self) -> int:
@@ -121,8 +122,13 @@ def rooms_of(machine: Machine) -> Rooms:
         rooms=tuple(rooms),
         missing_ways=tuple(_missing_ways(places)),
         cores=places.cores,
-        has_outside=places.overflow() is not None,
+        weight_origin=_weight_origin(places),
     )
+
+
+def _weight_origin(places: Places) -> str:
+    origin = places.origin("I2")
+    return origin.name if origin is not None and origin.rereadable else ""
 
 
 def _missing_ways(places: Places) -> list[str]:
@@ -154,22 +160,23 @@ def verdict(rooms: Rooms, weight_bytes: int, activation_bytes: int) -> Verdict:
     Where inputs and results of the array lie in two memories, each is asked to hold all of the
     activations: then any way to share them fits.
     """
-    total = weight_bytes + activation_bytes
-    together = total <= rooms.together_bytes
-    worst: tuple[int, str] = (0, "")
+    together = weight_bytes + activation_bytes <= rooms.together_bytes
+    worst = Verdict(fits=bool(rooms.rooms), fits_together=together)
     for room in rooms.rooms:
         parts = [
             (weight_bytes if room.holds_weights else 0, "weights"),
             (activation_bytes if room.holds_activations else 0, "activations"),
         ]
-        needs = sum(size for size, _ in parts)
-        short = needs - room.size_bytes
-        if short > worst[0]:
+        short = sum(size for size, _ in parts) - room.size_bytes
+        if short > worst.short_bytes:
             what = " and ".join(f"{size:,} B of {name}" for size, name in parts if size)
-            text = f"{room.memory} would have to hold {what}, {short:,} B more than it has"
-            worst = (short, text)
-    if worst[0]:
-        return Verdict(fits=False, fits_together=together, short_bytes=worst[0], obstacle=worst[1])
-    if rooms.missing_ways:
-        return Verdict(fits=False, fits_together=together, obstacle="; ".join(rooms.missing_ways))
-    return Verdict(fits=bool(rooms.rooms), fits_together=together)
+            worst = Verdict(
+                fits=False,
+                fits_together=together,
+                memory=room.memory,
+                short_bytes=short,
+                obstacle=f"{room.memory} would have to hold {what}, {short:,} B more than it has",
+            )
+    if worst.fits and rooms.missing_ways:
+        return replace(worst, fits=False, obstacle="; ".join(rooms.missing_ways))
+    return worst

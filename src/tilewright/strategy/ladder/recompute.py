@@ -60,8 +60,11 @@ class Recompute:
 
     @cached_property
     def kept(self) -> frozenset[str]:
-        """Held tensors that are whole: inputs, and what stages that cannot be cut read and make."""
-        names = list(self.work.inputs)
+        """Held tensors that are whole: inputs, and what stages that cannot be cut read and make.
+
+        Also what is read under another shape.
+        """
+        names = [*self.work.inputs, *(n for n, h in self.work.held.items() if h.is_seen_as_one)]
         for number, stage in enumerate(self.work.stages):
             if number not in self.cut:
                 names += [o.tensor for o in stage.results]

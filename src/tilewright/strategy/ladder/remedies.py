@@ -12,7 +12,7 @@ from tilewright.strategy.ladder.cells import Work, work_of
 from tilewright.strategy.ladder.fit import Fit, Rooms, Verdict, verdict
 from tilewright.strategy.ladder.liveness import alive_bytes, peak_of
 from tilewright.strategy.ladder.manners import in_place, line_buffered
-from tilewright.strategy.ladder.rungs import granularity_of, ladder
+from tilewright.strategy.ladder.rungs import computed_share, granularity_of, ladder
 from tilewright.strategy.ladder.steps import run_of
 from tilewright.units import packed_bytes
 
@@ -65,24 +65,25 @@ def _candidates(found: Fit, rooms: Rooms) -> Iterator[Remedy]:
                 macs_factor=rung.macs_factor,
             )
             break
-    yield from _stripes(found, rooms, work)
+    yield from _stripes(rooms, work)
     yield from _narrower(found, rooms)
     yield from _more_cores(found, rooms, work)
-    yield _streamed(found, rooms, work)
+    yield _streamed(rooms, work)
     yield from _larger_memory(found, rooms)
 
 
-def _stripes(found: Fit, rooms: Rooms, work: Work) -> Iterator[Remedy]:
+def _stripes(rooms: Rooms, work: Work) -> Iterator[Remedy]:
     """Whole rows at a time, where the ladder looks at pixels."""
     if granularity_of(work) == "row":
         return
-    run = run_of(work, line_buffered(work, "row", is_cropped=True))
-    size = peak_of(run).size_bytes
+    manner = line_buffered(work, "row", is_cropped=True)
+    size = peak_of(run_of(work, manner)).size_bytes
     yield Remedy(
         kind="stripes",
         what="cascade everything in stripes of one row, dead rows left out",
         total_bytes=work.constant_bytes + size,
         verdict=verdict(rooms, work.constant_bytes, size),
+        macs_factor=computed_share(work, manner),
     )
 
 
@@ -185,7 +186,7 @@ def _channels(stage: Stage, operand: Operand) -> int:
     return max(1, prod(stage.op.sizes[d] for d in dims))
 
 
-def _streamed(found: Fit, rooms: Rooms, work: Work) -> Remedy:
+def _streamed(rooms: Rooms, work: Work) -> Remedy:
     """Each op's weights come from outside filter by filter, once, while it runs in place."""
     run = run_of(work, in_place(work, granularity_of(work)))
     alive = alive_bytes(run)

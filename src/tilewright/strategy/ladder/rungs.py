@@ -127,7 +127,7 @@ def _rung(work: Work, name: RungName, granularity: Granularity) -> Rung:
     else:
         manner = manner_of(work, name, granularity)
         peak = peak_of(run_of(work, manner))
-        factor = _computed_share(work, manner)
+        factor = computed_share(work, manner)
         is_cut = any(loops != NO_LOOPS for loops in manner.loops.values())
         cut = granularity if is_cut else None
     return Rung(
@@ -148,7 +148,7 @@ def _recompute_peak(plan: Recompute) -> Peak:
     return Peak(size_bytes=size, step=0, alive=alive)
 
 
-def _computed_share(work: Work, manner: Manner) -> float:
+def computed_share(work: Work, manner: Manner) -> float:
     """Multiplications of the cells that are computed, as a part of all."""
     total = made = 0.0
     for stage in work.stages:

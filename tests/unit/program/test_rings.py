@@ -1,0 +1,54 @@
+"""Rolling buffers that several tensors share: who waits for whom."""
+
+from tests.cascade_cases import cascaded
+from tests.program_faults import faults
+from tests.small_machines import Small, small_machine
+
+from tilewright.network.graph import Network, Tensor
+from tilewright.network.zoo import layers
+from tilewright.network.zoo.layers import Draft
+from tilewright.program.cascade import Cascade
+from tilewright.program.model import Program
+
+COLUMNS, CHANNELS = 3, 1
+
+
+def exp(net: Draft, name: str, data: Tensor) -> Tensor:
+    return layers.activation(net, name, data, "exp")
+
+
+def program(network: Network, cores: int, cascade: Cascade) -> Program:
+    machine = small_machine(Small(size_bytes=4096, cores=cores, dma=True))
+    made = cascaded(network, machine, cascade)
+    assert made.lowered.layout.rings
+    return made.lowered.program
+
+
+def test_readers_of_a_slice_wait_for_the_makers_of_its_rows() -> None:
+    net = layers.draft("sliced", 8)
+    made = exp(net, "made", layers.given(net, "x", (1, 4, 14, 6)))
+    network = net.finish(exp(net, "last", layers.take(net, "part", made, 2, (5, 14))))
+    for axis in (CHANNELS, COLUMNS):
+        cascade = Cascade(first=0, last=1, axis=axis, step=1)
+        assert faults(program(network, 3, cascade), network) == []
+
+
+def test_readers_of_a_part_of_a_concatenation_wait_for_its_maker() -> None:
+    net = layers.draft("joined", 8)
+    data = layers.given(net, "x", (1, 4, 9, 6))
+    joined = layers.concat(net, "joined", [exp(net, "a", data), exp(net, "b", data)], 1)
+    # Each of two cores reads the channels of one part, counted from the first of all.
+    network = net.finish(layers.max_pool(net, "pool", joined, layers.square(3, 1)))
+    cascade = Cascade(first=0, last=2, axis=2, step=1)
+    assert faults(program(network, 2, cascade), network) == []
+
+
+def test_whoever_writes_over_a_row_waits_for_its_last_reader() -> None:
+    net = layers.draft("chain", 8)
+    data = exp(net, "a", layers.given(net, "x", (1, 2, 12, 6)))
+    network = net.finish(layers.max_pool(net, "pool", data, layers.square(3, 1)))
+    found = program(network, 1, Cascade(first=0, last=1, axis=2, step=1))
+    assert faults(found, network) == []
+    at = {task.name: number for number, task in enumerate(found.tasks)}
+    # A ring of three rows: row 3 takes the place of row 0, which the pool reads for its row 0.
+    assert at["pool [OY0:1]"] in found.tasks[at["a [OY3:4]"]].after
