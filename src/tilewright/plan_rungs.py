@@ -89,9 +89,7 @@ def _plan(prepared: Prepared, run: Run, options: PlanOptions, watcher: Watcher) 
         timetable=timetable,
         fills=fills,
         bounds=bounds(timetable.program),
-        roofline=network_bounds(
-            network, prepared.stages, prepared.storage, places, prepared.costs
-        ),
+        roofline=network_bounds(network, prepared.stages, prepared.storage, places, prepared.costs),
         assumptions=(
             *places.assumptions,
             "accumulators of a pool are as wide as its result, other sums at least 16 bit",
@@ -102,7 +100,7 @@ def _plan(prepared: Prepared, run: Run, options: PlanOptions, watcher: Watcher) 
 def _with_external(timetable: Timetable) -> Timetable:
     """The timetable with addresses in external memories, where a run has none of its own."""
     program = timetable.program
-    known = external_addresses(program, timetable.slots)
+    known = external_addresses(program, list(timetable.slots))
     addresses = tuple(
         address + known.get(program.root(number), 0)
         for number, address in enumerate(timetable.addresses)

@@ -124,3 +124,10 @@ def test_where_no_rung_fits_weights_may_still_come_when_needed(tmp_path: Path) -
     assert "`tilewright plan`" in data["answer"][2]
     assert all(size <= 16_384 for size in data["plan"]["peak_bytes"].values())
     assert (tmp_path / "plan.json").is_file()
+
+
+def test_a_machine_with_a_dram_gets_the_plan_of_a_rung(tmp_path: Path) -> None:
+    data = figures("lenet5", "--on", "ethos_u55_128", "-o", str(tmp_path))
+    assert data["first"] == "layer_by_layer"
+    replayed = CliRunner().invoke(command, ["replay", str(tmp_path), "--json"])
+    assert json.loads(replayed.stdout)["agrees"]

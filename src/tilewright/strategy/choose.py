@@ -6,8 +6,9 @@ there is remembered. The estimates are those of `units`.
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from itertools import product
+from math import prod
 from typing import Literal
 
 from tilewright.program.cascade import Cascade, Strategy
@@ -17,6 +18,9 @@ from tilewright.strategy.units import Cost, Striped, Usage, fits, share_of, step
 
 Aim = Literal["latency", "energy", "traffic", "memory"]
 State = frozenset[str]
+
+MOST_KEEPINGS = 8
+"""So many ways to keep some of a unit's results are looked at; otherwise all or none."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -101,31 +105,29 @@ class _Chooser:
         cost, kept = unit
         lives = self.scene.lives
         state = frozenset(root for root in (*before[1], *kept) if lives[root].last >= cut)
-        found = _Node(
-            value=(),
-            share=max(node.share, cost.share),
-            moved_bytes=node.moved_bytes + cost.moved_bytes,
-            energy_pj=node.energy_pj + cost.energy_pj,
-            cycles=node.cycles + cost.cycles,
-            before=before,
-            cascade=cost.cascade,
-            kept=kept,
+        totals = (
+            max(node.share, cost.share),
+            node.moved_bytes + cost.moved_bytes,
+            node.energy_pj + cost.energy_pj,
+            node.cycles + cost.cycles,
         )
-        found = replace(found, value=self._value(found))
+        value = self._value(*totals)
         known = self.cuts[cut].get(state)
-        if known is None or found.value < known.value:
-            self.cuts[cut][state] = found
+        if known is None or value < known.value:
+            self.cuts[cut][state] = _Node(value, *totals, before, cost.cascade, kept)
 
-    def _value(self, node: _Node) -> tuple[float, ...]:
+    def _value(
+        self, share: float, moved_bytes: int, energy_pj: float, cycles: float
+    ) -> tuple[float, ...]:
         match self.aim:
             case "memory":
-                return node.share, node.moved_bytes, node.cycles
+                return share, moved_bytes, cycles
             case "traffic":
-                return node.moved_bytes, node.cycles
+                return moved_bytes, cycles
             case "energy":
-                return node.energy_pj, node.cycles
+                return energy_pj, cycles
             case _:
-                return node.cycles, node.moved_bytes
+                return cycles, moved_bytes
 
     def _back(self, node: _Node) -> Chosen:
         end, cascades, kept = node, [], set[str]()
@@ -205,7 +207,13 @@ class _Chooser:
             for root, life in self.scene.lives.items()
             if first <= life.first <= last and root not in private
         ]
-        for choice in product(*(ways for _, ways in made)):
+        ways = [ways for _, ways in made]
+        if prod(map(len, ways)) > MOST_KEEPINGS:
+            # All or nothing: what is between is for smaller units to decide.
+            choices = dict.fromkeys((tuple(w[0] for w in ways), tuple(w[-1] for w in ways)))
+        else:
+            choices = dict.fromkeys(product(*ways))
+        for choice in choices:
             yield tuple(root for (root, _), keep in zip(made, choice, strict=True) if keep)
 
     def _alive(self, kept: Sequence[str]) -> Usage:

@@ -2,6 +2,7 @@
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from math import ceil
 
 from tilewright.program.cascade import Cascade
@@ -96,7 +97,9 @@ class Striped:
             for root in (*self.inputs, *self.span.wholes)
             if root in lives and root not in kept
         )
-        going = self._going(kept)
+        going = self._fixed_going + sum(
+            size for root, size in self._optional_going if root not in kept
+        )
         constants = self.constant_bytes * times
         prices = (
             (self.scene.coming, coming),
@@ -105,7 +108,7 @@ class Striped:
         )
         moving = sum(size * price.cycles_per_byte for price, size in prices)
         moving += self.scene.coming.setup_cycles * self.steps * bool(coming + going)
-        computing = self._computing()
+        computing = self.computing
         return Cost(
             moved_bytes=coming + going + constants,
             energy_pj=sum(size * price.pj_per_byte for price, size in prices),
@@ -120,17 +123,29 @@ class Striped:
             ),
         )
 
-    def _going(self, kept: Collection[str]) -> int:
-        network, total = self.scene.prepared.network, 0
+    @cached_property
+    def _results(self) -> list[tuple[str, int, bool]]:
+        """What leaves the cascade: its storage, bytes, and whether it must go outside."""
+        network, found = self.scene.prepared.network, []
         for number in self.span.ends:
             root = self.span.linked[number].root
             life = self.scene.lives.get(root)
-            if life is None or life.is_result or root not in kept:
-                for operand in self.scene.prepared.stages[number].results:
-                    total += network.by_name[operand.tensor].size_bytes
-        return total
+            for operand in self.scene.prepared.stages[number].results:
+                size = network.by_name[operand.tensor].size_bytes
+                found.append((root, size, life is None or life.is_result))
+        return found
 
-    def _computing(self) -> float:
+    @cached_property
+    def _fixed_going(self) -> int:
+        return sum(size for _, size, must in self._results if must)
+
+    @cached_property
+    def _optional_going(self) -> list[tuple[str, int]]:
+        return [(root, size) for root, size, must in self._results if not must]
+
+    @cached_property
+    def computing(self) -> float:
+        """Cycles of all stages, one after the other."""
         total = 0.0
         for number, stage in self.span.linked.items():
             rows = ceil(self.span.paces[number].rate * self.step) if self.eager else 1
