@@ -22,7 +22,7 @@ from tilewright.replay.check import check
 from tilewright.schedule.bounds import Bounds, bounds
 from tilewright.schedule.control_edges import control_edges
 from tilewright.schedule.packed import packed
-from tilewright.schedule.schedule import schedule
+from tilewright.schedule.schedule import schedule, schedule_in_order
 from tilewright.strategy.choose import Aim, Chosen, choose
 from tilewright.strategy.scene import Scene, scene_of
 
@@ -101,7 +101,15 @@ class Search:
         except InfeasibleError as error:
             self.refusals.append(error)
             return None
-        return Draft(strategy=strategy, lowered=lowered, least=least, timetable=timetable)
+        draft = Draft(strategy=strategy, lowered=lowered, least=least, timetable=timetable)
+        if goal == "latency" or len(timetable.slots) == len(lowered.program.tasks):
+            return draft
+        # What was added to the program is moved for the sake of time alone.
+        plain = schedule_in_order(lowered.program, self.options.schedule)
+        if plain is None:
+            return draft
+        other = replace(draft, timetable=plain)
+        return min(draft, other, key=lambda d: d.value(goal))
 
     def chosen(self, aim: Aim) -> Chosen | None:
         """What the choice of cascades proposes."""

@@ -46,6 +46,14 @@ def schedule(
             raise stuck(tables, failed, _enough_bytes(tables, options, failed)) from None
 
 
+def schedule_in_order(
+    program: Program, options: ScheduleOptions = DEFAULT_OPTIONS
+) -> Timetable | None:
+    """Times and addresses without any added transfer, in program order; None if it does not fit."""
+    with without_garbage_collection():
+        return in_order(tables_of(program), options.packing_nodes)
+
+
 def _enough_bytes(tables: Tables, options: ScheduleOptions, failed: StuckError) -> int | None:
     """The smallest size of the full scratchpad, as far as a few trials tell, that is enough."""
     pads = [tables.scratchpad[root] for root in tables.touched[failed.task]]
