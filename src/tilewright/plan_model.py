@@ -49,6 +49,10 @@ class PlanOptions:
     """How hard addresses are packed again when all lives are known."""
     choose: ChooseOptions = field(default_factory=ChooseOptions)
     """How far the choice of cascades looks."""
+    quick_choose: ChooseOptions = field(
+        default_factory=lambda: ChooseOptions(most_stages=8, most_states=3)
+    )
+    """How far it looks if the objective is latency."""
     cascades: bool = True
     """Whether ops may run side by side, some rows at a time."""
     memory_trials: int = 6

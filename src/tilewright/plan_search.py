@@ -27,7 +27,10 @@ from tilewright.strategy.choose import Aim, Chosen, choose
 from tilewright.strategy.scene import Scene, scene_of
 
 WORTH_TRYING = 1.02
-"""A plan that is within this factor of its bound is not worth another candidate."""
+"""A plan that moves no more than this factor of what must be moved wants no other candidate."""
+
+BUSY = 0.9
+"""Neither does one whose engines compute for so much of the time, if it is time that counts."""
 
 FIRST_SHARE = 1 / 64
 """Of the scratchpads, where nothing is known of what is needed."""
@@ -62,6 +65,15 @@ class Draft:
             for charge in task.charges
             if charge.memory in outside
         )
+
+    @cached_property
+    def busy(self) -> float:
+        """The part of the time in which the busiest engine computes."""
+        cycles: dict[str, int] = {}
+        for task in self.timetable.program.tasks:
+            if task.kind == "compute":
+                cycles[task.engine] = cycles.get(task.engine, 0) + task.cycles
+        return max(cycles.values(), default=0) / max(1, self.timetable.cycles)
 
     @cached_property
     def energy_pj(self) -> float:
@@ -117,7 +129,8 @@ class Search:
             return None
         self.watcher("cascades")
         scene = self.scene(aim)
-        return None if scene is None else choose(scene, aim, self.options.choose)
+        options = self.options.quick_choose if aim == "latency" else self.options.choose
+        return None if scene is None else choose(scene, aim, options)
 
     def scene(self, aim: Aim) -> Scene | None:
         """What is known before anything is decided."""
@@ -191,8 +204,9 @@ def _is_good(draft: Draft, goal: Goal) -> bool:
     least = draft.lowered.bounds
     if goal == "traffic":
         return draft.outside_bytes <= least.traffic_bytes
-    nearly_least = draft.outside_bytes <= WORTH_TRYING * least.traffic_bytes
-    return nearly_least or draft.timetable.cycles <= WORTH_TRYING * least.cycles
+    if draft.outside_bytes <= WORTH_TRYING * least.traffic_bytes:
+        return True
+    return goal == "latency" and draft.busy >= BUSY
 
 
 def plan_in_least_memory(search_on: Callable[[Machine], Search], machine: Machine) -> Plan:

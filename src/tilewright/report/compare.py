@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from tilewright.errors import InputError, LimitError, Problem
+from tilewright.report.cascades import cascade_json
 from tilewright.report.op_rows import OpRow, op_rows
 from tilewright.report.record import PlanRecord
 from tilewright.report.tables import Grid, View, heading, shortened, table
@@ -151,6 +152,7 @@ def _figures(row: OpRow | None) -> dict[str, Any] | None:
         "traffic_bytes": row.traffic_bytes,
         "tiles": row.tiles,
         "bound_by": row.bound_by,
+        "cascade": None if row.cascade is None else cascade_json(row.cascade),
     }
 
 
@@ -162,6 +164,7 @@ def comparison_view(comparison: Comparison) -> View:
         ("before", _title(before, after)),
         ("after", _title(after, before)),
         ("ops", f"{len(changed)} changed, {len(comparison.ops) - len(changed)} as before"),
+        *([("cascades", told)] if (told := _cascades_text(comparison)) else []),
     ]
     totals = table("figure", ">before", ">after", ">change")
     for change in comparison.totals:
@@ -186,13 +189,39 @@ def _share_text(change: Change) -> str:
     return f"{change.share:+.2%}" if change.before else "new"
 
 
+def _cascades_text(comparison: Comparison) -> str:
+    """How many ops run in another cascade than before; empty if none do."""
+    pairs = [(op.before, op.after) for op in comparison.ops]
+    both = [(old.cascade, new.cascade) for old, new in pairs if old and new]
+    moved = [(old, new) for old, new in both if old != new]
+    joined = sum(old is None for old, _ in moved)
+    left = sum(new is None for _, new in moved)
+    parts = (
+        (joined, "now in one"),
+        (left, "no longer in one"),
+        (len(moved) - joined - left, "in another one"),
+    )
+    return ", ".join(f"{_ops(number)} {what}" for number, what in parts if number)
+
+
+def _ops(number: int) -> str:
+    return f"{number} op{'s' if number > 1 else ''}"
+
+
+def _cascade(row: OpRow | None) -> str:
+    return "" if row is None or row.cascade is None else row.cascade.text
+
+
 def _op_table(changed: list[OpChange]) -> Grid:
+    moved = any(_cascade(op.before) != _cascade(op.after) for op in changed)
     grid = table(
         "op", ">busy", ">was", ">waiting", ">was", "?>traffic", "?>was", "?>tiles", "?>was",
-        "bound by", "?was",
+        "bound by", "?was", *(("?cascade", "?was") if moved else ()),
     )  # fmt: skip
     for op in sorted(changed, key=lambda op: (-abs(op.cycles), op.name)):
         new, old = _cells(op.after), _cells(op.before)
+        if moved:
+            new, old = [*new, _cascade(op.after)], [*old, _cascade(op.before)]
         pairs = [cell for pair in zip(new, old, strict=True) for cell in pair]
         grid.add_row(shortened(op.name), *pairs)
     return grid
@@ -211,7 +240,9 @@ def _cells(row: OpRow | None) -> list[str]:
 
 
 def _differs(op: OpChange) -> bool:
-    return op.before is None or op.after is None or _cells(op.before) != _cells(op.after)
+    if op.before is None or op.after is None or _cells(op.before) != _cells(op.after):
+        return True
+    return op.before.cascade != op.after.cascade
 
 
 def _text(name: str, value: float) -> str:

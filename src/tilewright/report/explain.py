@@ -13,6 +13,7 @@ from tilewright.errors import InputError, Problem
 from tilewright.planner import Plan
 from tilewright.program.model import Slot, Task, Timetable
 from tilewright.replay.timing import timed_slots
+from tilewright.report.cascades import cascade_json
 from tilewright.report.lives import is_core, purposes
 from tilewright.report.op_rows import OpRow, op_rows, transfer_owners
 from tilewright.report.record import PlanRecord, record_of
@@ -328,6 +329,7 @@ def explanation_json(found: Explanation) -> dict[str, Any]:
     return {
         "plan": found.record.title,
         "op": found.row.name if found.row else None,
+        "cascade": cascade_json(found.row.cascade) if found.row and found.row.cascade else None,
         "cycles": found.record.timetable.cycles,
         "replay_cycles": found.replay_cycles,
         "bottleneck": best.name if best else None,
@@ -394,6 +396,8 @@ def _facts(found: Explanation, cycles: int) -> Iterator[tuple[str, str]]:
         row = found.row
         yield "cycles", f"{row.busy_cycles:,} in {row.tiles} tiles, {row.idle_cycles:,} waiting"
         yield "bound by", row.bound_by
+        if row.cascade is not None:
+            yield "cascade", row.cascade.text
     else:
         yield "cycles", f"{cycles:,}"
         if found.replay_cycles < cycles:

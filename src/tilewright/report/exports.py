@@ -48,7 +48,8 @@ def csv_tables(record: PlanRecord) -> dict[str, str]:
     """`ops.csv`, `tasks.csv` and `buffers.csv`."""
     return {
         "ops.csv": _table(
-            _OP_COLUMNS, ([getattr(r, c) for c in _OP_COLUMNS] for r in _rows(record))
+            (*_OP_COLUMNS, "cascade"),
+            ([*(getattr(r, c) for c in _OP_COLUMNS), _cascade(r)] for r in _rows(record)),
         ),
         "tasks.csv": _table(_TASK_COLUMNS, _task_rows(record)),
         "buffers.csv": _table(_BUFFER_COLUMNS, _buffer_rows(record)),
@@ -71,6 +72,10 @@ _BUFFER_COLUMNS = (
 
 def _rows(record: PlanRecord) -> list[OpRow]:
     return op_rows(record, None)
+
+
+def _cascade(row: OpRow) -> str:
+    return "" if row.cascade is None else row.cascade.text
 
 
 def _task_rows(record: PlanRecord) -> Iterable[Sequence[Any]]:

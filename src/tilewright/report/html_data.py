@@ -9,10 +9,11 @@ from tilewright import __version__
 from tilewright.mapping.text import mapping_text
 from tilewright.planner import Plan
 from tilewright.program.model import Task
+from tilewright.report.cascades import cascade_json, ops_taking_turns, rolling_buffers
 from tilewright.report.explain import explanation_json, longest_steps
 from tilewright.report.lives import port_holds, purposes
 from tilewright.report.machine import peak_macs
-from tilewright.report.op_rows import OpRow, cascades, op_rows, transfer_owners
+from tilewright.report.op_rows import OpRow, op_rows, transfer_owners
 from tilewright.report.plan import bound_cycles, busiest_engine
 from tilewright.report.record import PlanRecord, record_of
 from tilewright.schedule.packed import buffer_lives
@@ -51,8 +52,9 @@ def report_data(plan: Plan) -> dict[str, Any]:
             for s in plan.program.spaces
             if s.kind in ("scratchpad", "external")
         ],
-        "buffers": _buffers(plan),
-        "ops": _ops(rows),
+        "buffers": _buffers(plan, record),
+        "ops": _ops(record, rows),
+        "cascades": _cascades(record, rows),
         "mappings": [
             mapping_text(f"tile {number}", mapped.setup, mapped.loops).split("\n", 1)[1]
             for number, mapped in enumerate(plan.program.mappings)
@@ -206,7 +208,7 @@ def _holds(plan: Plan, tracks: Sequence[tuple[str, int]]) -> dict[str, list[int]
     }
 
 
-def _buffers(plan: Plan) -> dict[str, Any]:
+def _buffers(plan: Plan, record: PlanRecord) -> dict[str, Any]:
     """Buffers with bytes and addresses of their own; `number` counts as in `plan.json`."""
     program = plan.program
     spaces = [s.name for s in program.spaces if s.kind in ("scratchpad", "external")]
@@ -218,6 +220,7 @@ def _buffers(plan: Plan) -> dict[str, Any]:
     ]
     buffers = [program.buffers[number] for number in kept]
     roles = {tensor.name: ROLES.index(tensor.role) for tensor in plan.network.tensors}
+    rolling = rolling_texts(record)
     return {
         "number": kept,
         "name": [buffer.name for buffer in buffers],
@@ -231,16 +234,56 @@ def _buffers(plan: Plan) -> dict[str, Any]:
             "×".join(f"{start}:{end}" for start, end in buffer.box) or "scalar"
             for buffer in buffers
         ],
+        "rolling": [rolling.get(number, "") for number in kept],
     }
 
 
-def _ops(rows: Sequence[OpRow]) -> dict[str, Any]:
+def rolling_texts(record: PlanRecord) -> dict[int, str]:
+    """By rolling buffer how much of its tensor it holds at once."""
+    program = record.timetable.program
+    made = {op.name: (*op.reads, *op.writes) for op in record.ops}
+    words = {
+        (tensor, cascade.axis): cascade.along
+        for cascade in record.cascades
+        for op in cascade.ops
+        for tensor in made[op]
+    }
+    return {
+        rolling.buffer: f"{rolling.rows:,} of {rolling.of_rows:,} "
+        + words.get((program.buffers[rolling.buffer].tensor, rolling.axis), "rows")
+        for rolling in rolling_buffers(program)
+    }
+
+
+def _cascades(record: PlanRecord, rows: Sequence[OpRow]) -> list[dict[str, Any]]:
+    """Cascades with the numbers of their ops; in a plan of single pixels, ops that take turns."""
+    number = {row.name: place for place, row in enumerate(rows)}
+    if not record.cascades:
+        return [
+            {"numbers": [number[op] for op in ops], "pace": ""}
+            for ops in ops_taking_turns(record.timetable)
+        ]
+    return [
+        {
+            **cascade_json(cascade),
+            "numbers": [number[op] for op in cascade.ops],
+            "pace": cascade.pace_text,
+        }
+        for cascade in record.cascades
+    ]
+
+
+def _ops(record: PlanRecord, rows: Sequence[OpRow]) -> dict[str, Any]:
     names = (
         "name", "kind", "worker", "fused", "macs", "tiles", "start_cycle", "end_cycle",
         "busy_cycles", "stall_cycles", "idle_cycles", "energy_pj", "traffic_bytes", "utilisation",
         "bound_by", "mapping", "idle_causes",
     )  # fmt: skip
-    return {name: [getattr(row, name) for row in rows] for name in names}
+    place = {op: number for number, c in enumerate(record.cascades) for op in c.ops}
+    return {
+        **{name: [getattr(row, name) for row in rows] for name in names},
+        "cascade": [place.get(row.name) for row in rows],
+    }
 
 
 def _roofline(plan: Plan) -> dict[str, float]:
@@ -318,10 +361,7 @@ def _graph(plan: Plan, record: PlanRecord, rows: Sequence[OpRow]) -> dict[str, A
             edges |= dict.fromkeys((maker, here) for maker in before if maker != here)
         made = (here,) if here >= 0 else tuple(before)
         makers |= {o.tensor: made for o in op.outputs}
-    return {
-        "edges": list(edges),
-        "cascades": [[number[op] for op in ops] for ops in cascades(record)],
-    }
+    return {"edges": list(edges)}
 
 
 def _drawing(plan: Plan) -> dict[str, Any]:

@@ -1,10 +1,11 @@
 """The ops of a plan with what they cost: cycles, stalls, energy, traffic, and what bounds them."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from math import fsum
 
 from tilewright.program.model import Task
+from tilewright.report.cascades import CascadeFigures
 from tilewright.report.lives import is_core
 from tilewright.report.record import OpFigures, PlanRecord, TileFigures
 from tilewright.report.waits import idle_cycles
@@ -36,6 +37,8 @@ class OpRow:
     bound_by: str
     mapping: int | None
     idle_causes: tuple[tuple[str, int], ...]
+    cascade: CascadeFigures | None = None
+    """What it runs in, some rows at a time; None: it runs by itself, tile by tile."""
 
 
 @dataclass
@@ -75,7 +78,10 @@ def op_rows(record: PlanRecord, units: int | None) -> list[OpRow]:
     for idle in idle_cycles(record.timetable):
         causes = sums[owners[idle.task]].idle
         causes[idle.cause] = causes.get(idle.cause, 0) + idle.cycles
-    rows = [_row(op, sums[op.name], units) for op in record.ops]
+    inside = {op: cascade for cascade in record.cascades for op in cascade.ops}
+    rows = [
+        replace(_row(op, sums[op.name], units), cascade=inside.get(op.name)) for op in record.ops
+    ]
     return sorted(rows, key=lambda row: (row.start_cycle, row.end_cycle, row.name))
 
 
@@ -96,38 +102,6 @@ def transfer_owners(record: PlanRecord) -> list[str]:
             buffer = record.timetable.program.buffers[task.writes[0].buffer]
             owners[number] = by_tensor.get(buffer.tensor, "")
     return owners
-
-
-def cascades(record: PlanRecord) -> list[tuple[str, ...]]:
-    """Ops whose tiles take turns on an engine, in the order of their first tiles."""
-    order = sorted((slot.start_cycle, number) for number, slot in enumerate(record.timetable.slots))
-    group: dict[str, int] = {}
-    queues: dict[str, list[str]] = {}
-    for _, number in order:
-        task = record.timetable.program.tasks[number]
-        if task.kind == "compute":
-            group.setdefault(task.op, len(group))
-            queues.setdefault(task.engine.removesuffix(".vector"), []).append(task.op)
-    for queue in queues.values():
-        _join_turns(queue, group)
-    members: dict[int, list[str]] = {}
-    for op, number in group.items():
-        members.setdefault(number, []).append(op)
-    return [tuple(ops) for ops in members.values() if len(ops) > 1]
-
-
-def _join_turns(queue: list[str], group: dict[str, int]) -> None:
-    """Give ops one number if one of them comes back after another one had its turn."""
-    last = {op: place for place, op in enumerate(queue)}
-    until, number = -1, -1
-    for place, op in enumerate(queue):
-        if place > until:
-            number = group[op]
-        elif group[op] != number:
-            old = group[op]
-            for other, current in group.items():
-                group[other] = number if current == old else current
-        until = max(until, last[op])
 
 
 def _add_tile(record: PlanRecord, number: int, task: Task, total: _Sums) -> None:

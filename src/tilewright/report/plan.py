@@ -4,6 +4,7 @@ from math import fsum
 from typing import Any
 
 from tilewright.planner import Plan
+from tilewright.report.cascades import cascades_of, cascades_text, strategy_json
 from tilewright.report.tables import View, heading, table
 from tilewright.units import format_bytes, format_energy
 
@@ -34,6 +35,7 @@ def plan_figures(plan: Plan) -> dict[str, Any]:
             "peak_bytes": dict(plan.least_bytes),
         },
         "bound_by": bound_by(plan),
+        "strategy": strategy_json(plan),
         "tasks": len(program.tasks),
         "buffers": len(program.buffers),
         "checked": plan.options.checked,
@@ -102,6 +104,7 @@ def plan_view(plan: Plan) -> View:
             "energy",
             f"{format_energy(total)}, {plan.energy_pj.get(dear, 0) / max(total, 1e-9):.0%} {dear}",
         ),
+        *([("cascades", told)] if (told := _cascades(plan)) else []),
         ("tasks, buffers", f"{len(plan.program.tasks):,}, {len(plan.program.buffers):,}"),
         ("checked", "every task and every byte" if plan.options.checked else "no"),
         *([("verified", "replayed; all outputs agree")] if plan.verified else []),
@@ -109,6 +112,11 @@ def plan_view(plan: Plan) -> View:
     ]
     title = f"{plan.network.name} on {plan.machine.name}"
     return [heading(title, facts), _memories(plan), _engines(plan)]
+
+
+def _cascades(plan: Plan) -> str:
+    ops = dict.fromkeys(task.op for task in plan.program.tasks if task.op)
+    return cascades_text(cascades_of(plan), len(ops))
 
 
 def _memories(plan: Plan) -> Any:

@@ -1,6 +1,7 @@
 """The files of a plan: `plan.json` to execute, `trace.json` and `report.html` to look at."""
 
 import json
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -8,6 +9,7 @@ from tilewright import __version__
 from tilewright.mapping.text import mapping_text
 from tilewright.planner import Plan
 from tilewright.program.model import Access, Buffer, Task
+from tilewright.report.cascades import rolling_buffers
 from tilewright.report.html_report import report_html
 from tilewright.report.plan import plan_figures
 from tilewright.report.record import SCHEMA, record_json, record_of
@@ -78,6 +80,7 @@ def plan_json(plan: Plan) -> dict[str, Any]:
         "control_edges": timetable.edges,
         "given": program.given,
         "results": program.results,
+        "rolling_buffers": [asdict(rolling) for rolling in rolling_buffers(program)],
         **record_json(record_of(plan, {})),
     }
 

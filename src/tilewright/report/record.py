@@ -28,6 +28,7 @@ from tilewright.program.model import (
     Timetable,
     View,
 )
+from tilewright.report.cascades import CascadeFigures, cascades_of, cascades_of_json
 from tilewright.report.improved_mapping import faster_array_cycles, wider_port_cycles
 
 SCHEMA = "tilewright-plan-1"
@@ -86,6 +87,7 @@ class PlanRecord:
     ops: tuple[OpFigures, ...]
     limits: Mapping[tuple[str, str], tuple[tuple[str, int], ...]]
     """By route what its bytes pass, with the bits a cycle of each: engine, ports."""
+    cascades: tuple[CascadeFigures, ...] = ()
 
     @property
     def title(self) -> str:
@@ -101,6 +103,7 @@ def record_of(plan: Plan, figures: Mapping[str, Any]) -> PlanRecord:
         tiles=tuple(_tile_of(mapped) for mapped in plan.program.mappings),
         ops=tuple(_ops_of(plan)),
         limits=_limits(plan.machine, plan.program),
+        cascades=cascades_of(plan),
     )
 
 
@@ -269,6 +272,7 @@ def _record(data: Mapping[str, Any]) -> PlanRecord:
         limits={
             (route["source"], route["target"]): _tuples(route["limits"]) for route in data["routes"]
         },
+        cascades=cascades_of_json(data),
     )
 
 

@@ -1,13 +1,14 @@
 """A plan as trace events that Perfetto and Chrome show: engines, ports, bytes in use, waits."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from tilewright.planner import Plan
 from tilewright.program.model import Timetable
+from tilewright.report.cascades import CascadeFigures, cascades_of
 from tilewright.report.lives import bytes_in_use, port_holds, purposes
 
-ENGINES, PORTS, MEMORIES = 1, 2, 3
+ENGINES, PORTS, MEMORIES, CASCADES = 1, 2, 3, 4
 """Process numbers of the groups of tracks."""
 
 Event = dict[str, Any]
@@ -25,12 +26,14 @@ def trace_events(plan: Plan) -> dict[str, Any]:
             "machine": plan.machine.name,
             "unit": "1 us is 1 cycle",
         },
-        "traceEvents": timetable_events(plan.timetable),
+        "traceEvents": timetable_events(plan.timetable, cascades_of(plan)),
     }
 
 
-def timetable_events(timetable: Timetable) -> list[Event]:
-    """The events of a timetable: names first, then slices, counters and flows."""
+def timetable_events(
+    timetable: Timetable, cascades: Sequence[CascadeFigures] = ()
+) -> list[Event]:
+    """The events of a timetable: names first, then slices, counters, flows and cascades."""
     tracks = _tracks(timetable)
     return [
         *_names(timetable, tracks),
@@ -38,6 +41,7 @@ def timetable_events(timetable: Timetable) -> list[Event]:
         *_holds(timetable),
         *_counters(timetable),
         *_flows(timetable, tracks),
+        *_cascades(timetable, cascades),
     ]
 
 
@@ -140,3 +144,36 @@ def _flows(timetable: Timetable, tracks: dict[tuple[str, int], int]) -> Iterator
                 "cat": "wait",
                 **more,
             }
+
+
+def _cascades(timetable: Timetable, cascades: Sequence[CascadeFigures]) -> Iterator[Event]:
+    """A slice from the first to the last tile of each cascade, side by side where they overlap."""
+    if not cascades:
+        return
+    yield _meta("process_name", CASCADES, 0, {"name": "cascades"})
+    yield _meta("process_sort_index", CASCADES, 0, {"sort_index": 0})
+    number_of = {op: number for number, cascade in enumerate(cascades) for op in cascade.ops}
+    spans: dict[int, tuple[int, int]] = {}
+    for task, slot in zip(timetable.program.tasks, timetable.slots, strict=True):
+        number = number_of.get(task.op)
+        if number is not None:
+            start, end = spans.get(number, (slot.start_cycle, 0))
+            spans[number] = min(start, slot.start_cycle), max(end, slot.end_cycle)
+    free: list[int] = []
+    for number, (start, end) in sorted(spans.items(), key=lambda item: (item[1], item[0])):
+        track = next((n for n, cycle in enumerate(free) if cycle <= start), len(free))
+        if track == len(free):
+            free.append(0)
+            name = "cascades" if track == 0 else f"cascades {track + 1}"
+            yield _meta("thread_name", CASCADES, track + 1, {"name": name})
+        free[track] = end
+        yield {
+            "ph": "X",
+            "pid": CASCADES,
+            "tid": track + 1,
+            "ts": start,
+            "dur": end - start,
+            "name": cascades[number].span_text,
+            "cat": "cascade",
+            "args": {"step": cascades[number].pace_text, "ops": list(cascades[number].ops)},
+        }

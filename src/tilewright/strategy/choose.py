@@ -14,7 +14,17 @@ from typing import Literal
 from tilewright.program.cascade import Cascade, Strategy
 from tilewright.strategy.scene import Scene
 from tilewright.strategy.spans import Span, span_of
-from tilewright.strategy.units import Cost, Striped, Usage, fits, share_of, steps_of, striped
+from tilewright.strategy.units import (
+    Cost,
+    SpanConstants,
+    Striped,
+    Usage,
+    constants_of,
+    fits,
+    share_of,
+    steps_of,
+    striped,
+)
 
 Aim = Literal["latency", "energy", "traffic", "memory"]
 State = frozenset[str]
@@ -70,6 +80,7 @@ class _Chooser:
     cuts: list[dict[State, _Node]] = field(default_factory=list)
     _known_spans: dict[int, list[list[Span]]] = field(default_factory=dict)
     """Those from one stage on, while they are looked at."""
+    _constants: dict[tuple[int, int, int], SpanConstants] = field(default_factory=dict)
     _striped: dict[tuple[int, int, int, int, bool], Striped] = field(default_factory=dict)
 
     def chosen(self) -> Chosen | None:
@@ -183,7 +194,8 @@ class _Chooser:
             for last in range(first, min(len(stages), first + self.options.most_stages)):
                 for axis in self._axes(last):
                     span = span_of(rows, first, last, axis)
-                    if span is not None:
+                    # Stages that have nothing to hand over are as well off by themselves.
+                    if span is not None and (first == last or span.private):
                         found.setdefault(axis, []).append(span)
             self._known_spans = {first: [*found.values()]}
         return self._known_spans[first]
@@ -247,7 +259,12 @@ class _Chooser:
     def _with_step(self, span: Span, step: int, eager: bool) -> Striped:
         key = (span.first, span.last, span.axis, step, eager)
         if key not in self._striped:
-            self._striped[key] = striped(self.scene, span, step, eager=eager)
+            place = key[:3]
+            if place not in self._constants:
+                self._constants[place] = constants_of(self.scene, span)
+            self._striped[key] = striped(
+                self.scene, span, self._constants[place], step, eager=eager
+            )
         return self._striped[key]
 
     def _alone(self, number: int, state: State, kept: tuple[str, ...]) -> Cost | None:

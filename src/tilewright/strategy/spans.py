@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from functools import cached_property
 from math import ceil
 
-from tilewright.network.graph import Tensor
 from tilewright.program.rows import RowRead, Rows, StageRows
 from tilewright.units import packed_bytes
 
@@ -20,6 +19,25 @@ class Pace:
 
     rate: float
     lead: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Hold:
+    """Rows of a tensor that are held: those between its readers, and what comes at once."""
+
+    window: int
+    growth: float
+    """Rows that come for every row of the last result."""
+    least_growth: float
+    """Rows that come when every stage makes one row at a time."""
+    length: int
+    row_elements: int
+    bits: int
+
+    def rows(self, step: int, *, eager: bool) -> int:
+        """Rows for a step."""
+        coming = ceil(self.growth * step if eager else self.least_growth)
+        return min(self.window + max(1, coming), self.length)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -82,28 +100,35 @@ class Span:
         readers = self.readers.get(self.linked[number].root, [])
         return [(n, r) for n, r in readers if number in self.rows.makers(r.tensor, (number,))]
 
+    @cached_property
+    def holds(self) -> Mapping[str, Hold]:
+        """What is held of each tensor, as a function of the step."""
+        found = {}
+        for root, readers in self.readers.items():
+            ratios = [(read.factor / read.divisor, self.paces[n], read) for n, read in readers]
+            ahead = max(_taken(read, pace).lead for _, pace, read in ratios)
+            behind = min(
+                ratio * pace.lead + read.low / read.divisor for ratio, pace, read in ratios
+            )
+            tensor, length = self.rows.network.by_name[root], readers[0][1].size
+            found[root] = Hold(
+                window=max(0, ceil(ahead - behind)),
+                growth=max(ratio * pace.rate for ratio, pace, _ in ratios),
+                least_growth=max(ratio for ratio, _, _ in ratios),
+                length=length,
+                row_elements=tensor.elements // length,
+                bits=tensor.bits,
+            )
+        return found
+
     def held_rows(self, root: str, step: int, *, eager: bool) -> int:
         """Rows of a tensor that are held when the last result grows by some rows at a time."""
-        readers = self.readers[root]
-        ahead = max(_taken(read, self.paces[n]).lead for n, read in readers)
-        behind = min(
-            read.factor / read.divisor * self.paces[n].lead + read.low / read.divisor
-            for n, read in readers
-        )
-        grows = max(
-            read.factor / read.divisor * (self.paces[n].rate * step if eager else 1)
-            for n, read in readers
-        )
-        return min(max(0, ceil(ahead - behind)) + max(1, ceil(grows)), self.length(root))
-
-    def length(self, root: str) -> int:
-        """Rows of a tensor."""
-        return self.tensor(root).shape[self.readers[root][0][1].axis]
+        return self.holds[root].rows(step, eager=eager)
 
     def held_bytes(self, root: str, step: int, *, eager: bool) -> int:
         """Bytes of a tensor that are held."""
-        tensor, rows = self.tensor(root), self.held_rows(root, step, eager=eager)
-        return packed_bytes(tensor.elements // self.length(root) * rows, tensor.bits)
+        hold = self.holds[root]
+        return packed_bytes(hold.row_elements * hold.rows(step, eager=eager), hold.bits)
 
     def made_bytes(self, number: int, step: int, *, eager: bool) -> int:
         """Bytes of a stage's result that it makes at once."""
@@ -111,10 +136,6 @@ class Span:
         rows = min(stage.size, ceil(self.paces[number].rate * step) if eager else 1)
         tensor = self.rows.network.by_name[self.rows.stages[number].results[0].tensor]
         return packed_bytes(tensor.elements // stage.size * rows, tensor.bits)
-
-    def tensor(self, root: str) -> Tensor:
-        """A tensor by name."""
-        return self.rows.network.by_name[root]
 
 
 def span_of(rows: Rows, first: int, last: int, axis: int) -> Span | None:

@@ -164,42 +164,64 @@ def steps_of(span: Span) -> list[tuple[int, bool]]:
     return [*found, (span.size, True)]
 
 
-def striped(scene: Scene, span: Span, step: int, *, eager: bool) -> Striped:
-    """A span with a step."""
+@dataclass(frozen=True, kw_only=True)
+class SpanConstants:
+    """The constants of a span's stages: those that all steps need, and those with rows."""
+
+    lasting: Usage
+    least: Usage
+    """The smallest tile of any stage."""
+    apart: tuple[tuple[int, str, int], ...]
+    """Stage, memory and bytes of constants of which every row has its own part."""
+    total_bytes: int
+
+
+def constants_of(scene: Scene, span: Span) -> SpanConstants:
+    """The constants of a span."""
     lasting: Usage = {}
-    passing: Usage = {}
     least: Usage = {}
-    total = 0
+    apart, total = [], 0
     for number, stage in span.linked.items():
-        for memory, size, apart in scene.constants(number, stage.loop):
+        for memory, size, has_rows in scene.constants(number, stage.loop):
             total += size
-            if memory:
-                rows = min(stage.size, ceil(span.paces[number].rate * step)) if eager else 1
-                held = size if not apart else ceil(size * rows / stage.size)
-                _add(passing if apart else lasting, memory, scene.rounded(memory, held))
+            if memory and has_rows:
+                apart.append((number, memory, size))
+            elif memory:
+                _add(lasting, memory, scene.rounded(memory, size))
         for memory, size in scene.least_constants(number).items():
             least[memory] = max(least.get(memory, 0), size)
+    return SpanConstants(lasting=lasting, least=least, apart=tuple(apart), total_bytes=total)
+
+
+def striped(
+    scene: Scene, span: Span, constants: SpanConstants, step: int, *, eager: bool
+) -> Striped:
+    """A span with a step."""
+    passing: Usage = {}
+    for number, memory, size in constants.apart:
+        length = span.linked[number].size
+        rows = min(length, ceil(span.paces[number].rate * step)) if eager else 1
+        _add(passing, memory, scene.rounded(memory, ceil(size * rows / length)))
     memory = scene.result_memory
+    held = {
+        root: scene.rounded(memory, span.held_bytes(root, step, eager=eager))
+        for root in (*span.private, *span.inputs)
+    }
     return Striped(
         scene=scene,
         span=span,
         step=step,
         eager=eager,
-        rings=sum(
-            scene.rounded(memory, span.held_bytes(root, step, eager=eager)) for root in span.private
-        ),
-        inputs={
-            root: scene.rounded(memory, span.held_bytes(root, step, eager=eager))
-            for root in span.inputs
-        },
+        rings=sum(held[root] for root in span.private),
+        inputs={root: held[root] for root in span.inputs},
         ends={
             span.linked[n].root: scene.rounded(memory, span.made_bytes(n, step, eager=eager))
             for n in span.ends
         },
-        lasting=lasting,
+        lasting=constants.lasting,
         passing=passing,
-        least=least,
-        constant_bytes=total,
+        least=constants.least,
+        constant_bytes=constants.total_bytes,
     )
 
 

@@ -65,7 +65,7 @@ function taskDetail(task) {
 }
 
 function bufferDetail(n) {
-  const { name, size, address, start, end, box, role, space, number } = plan.buffers;
+  const { name, size, address, start, end, box, role, space, number, rolling } = plan.buffers;
   const users = [];
   plan.tasks.reads.forEach((reads, task) => {
     if (reads.includes(number[n]) || plan.tasks.writes[task].includes(number[n])) users.push(task);
@@ -75,7 +75,7 @@ function bufferDetail(n) {
     facts([
       ['role', ROLE_NAMES[plan.roles[role[n]]]],
       ['memory', plan.spaces[space[n]].name],
-      ['elements', box[n]],
+      rolling[n] ? ['rolling buffer', `${rolling[n]} at once`] : ['elements', box[n]],
       ['size', `${count(size[n])} B`],
       ['address', count(address[n])],
       ['from', cycles(start[n])],
@@ -88,6 +88,7 @@ function bufferDetail(n) {
 
 function opDetail(op) {
   const { ops } = plan;
+  const cascade = ops.cascade[op];
   const tasks = [];
   plan.tasks.op.forEach((of, task) => {
     if (of === op) tasks.push(task);
@@ -106,7 +107,9 @@ function opDetail(op) {
       ['energy', energy(ops.energy_pj[op])],
       ['traffic', bytes(ops.traffic_bytes[op])],
       ['bound by', ops.bound_by[op]],
+      ['cascade', cascade === null ? '' : cascadeText(cascade)],
     ]),
+    cascade === null ? '' : linkList('Ops of the cascade', plan.cascades[cascade].numbers.map((other) => [ops.name[other], ops.kind[other], other === op ? null : () => select('op', other)])),
     element('p', {}, link('Show in the timeline', () => {
       showTab('timeline');
       changeRange(ops.start_cycle[op] - 50, ops.end_cycle[op] + 50);

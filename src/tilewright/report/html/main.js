@@ -21,7 +21,8 @@ const WORDS = [
   ['stalls', 'cycles inside a tile in which a port between memories holds the array up'],
   ['bound', 'what no schedule of these tiles in this order can beat'],
   ['outside traffic', 'bytes read from and written to memories, sources and sinks outside the chip'],
-  ['cascade', 'ops whose tiles take turns on an engine'],
+  ['cascade', 'ops that run side by side, some rows of their results at a time'],
+  ['rolling buffer', 'holds those rows of a tensor that are still needed; later ones are written over earlier ones'],
 ];
 
 function card(figure) {

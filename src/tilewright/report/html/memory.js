@@ -74,6 +74,7 @@ function drawMemory(context, width, height) {
     context.fillStyle = colour(plan.roles[role]);
     drawRole(context, role, scale, y, width, crowd);
   }
+  stripeRolling(context);
   nameBuffers(context);
   outlineBuffers(context);
   drawAddresses(context, scale, y, height);
@@ -113,6 +114,33 @@ function isHidden(crowd, left, top, bottom) {
   return false;
 }
 
+// What a buffer is called in the map; of a rolling one, how much of its tensor it holds.
+function bufferName(n) {
+  const { name, rolling } = plan.buffers;
+  return rolling[n] ? `${rolling[n]} of ${name[n]}` : name[n];
+}
+
+// Stripes over rolling buffers, as their contents change while they stand.
+function stripeRolling(context) {
+  const tile = document.createElement('canvas');
+  [tile.width, tile.height] = [8, 8];
+  const pen = tile.getContext('2d');
+  pen.strokeStyle = colour('stripe');
+  pen.lineWidth = 1.5;
+  pen.beginPath();
+  for (const x of [-8, 0, 8]) {
+    pen.moveTo(x, 8);
+    pen.lineTo(x + 8, 0);
+  }
+  pen.stroke();
+  context.fillStyle = context.createPattern(tile, 'repeat');
+  for (const box of memoryMap.boxes) {
+    if (plan.buffers.rolling[box.buffer] && box.width > 3 && box.height > 3) {
+      context.fillRect(box.left, box.top, box.width - 0.8, box.height - 0.8);
+    }
+  }
+}
+
 function nameBuffers(context) {
   context.font = '11px system-ui, sans-serif';
   context.textAlign = 'left';
@@ -120,7 +148,7 @@ function nameBuffers(context) {
   context.fillStyle = colour('dark-over');
   for (const box of memoryMap.boxes) {
     if (box.width <= 50 || box.height <= 14) continue;
-    const text = fitting(context, plan.buffers.name[box.buffer], box.width - 8);
+    const text = fitting(context, bufferName(box.buffer), box.width - 8);
     if (text) context.fillText(text, box.left + 4, box.top + Math.min(box.height / 2, 30));
   }
 }
@@ -208,8 +236,9 @@ function drawFill(context, width, height) {
 }
 
 function bufferText(n) {
-  const { name, size, address, start, end, box, role } = plan.buffers;
-  return `${name[n]}\n${ROLE_NAMES[plan.roles[role[n]]]} [${box[n]}]\n${count(size[n])} B at ${count(address[n])}` +
+  const { name, size, address, start, end, box, role, rolling } = plan.buffers;
+  const held = rolling[n] ? `rolling buffer: ${rolling[n]} at once` : `[${box[n]}]`;
+  return `${name[n]}\n${ROLE_NAMES[plan.roles[role[n]]]}, ${held}\n${count(size[n])} B at ${count(address[n])}` +
     `\n${count(start[n])} to ${count(end[n])}`;
 }
 
@@ -222,7 +251,7 @@ function bufferAt(x, y) {
 }
 
 function fillPeakTable() {
-  const { start, end, size, name, address, role } = plan.buffers;
+  const { start, end, size, address, role } = plan.buffers;
   const [cycle, total] = memoryMap.peak;
   const alive = memoryMap.buffers.filter((n) => start[n] <= cycle && end[n] > cycle);
   alive.sort((a, b) => size[b] - size[a] || a - b);
@@ -240,7 +269,7 @@ function fillPeakTable() {
     const row = element(
       'tr',
       {},
-      element('td', {}, name[n]),
+      element('td', {}, bufferName(n)),
       element('td', {}, plan.roles[role[n]]),
       bar,
       ...cells.map((text) => element('td', { className: 'number' }, text)),
@@ -277,6 +306,9 @@ function setUpMemory() {
     byId('memory-spaces').append(button);
   });
   legend(byId('memory-legend'), plan.roles, ROLE_NAMES);
+  if (plan.buffers.rolling.some(Boolean)) {
+    byId('memory-legend').append(element('span', {}, element('i', { className: 'striped' }), 'rolling buffer'));
+  }
   viewport.listeners.push(redrawMemory);
   selection.listeners.push(redrawMemory);
   if (plan.spaces.length) chooseSpace(0);

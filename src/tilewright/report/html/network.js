@@ -1,6 +1,6 @@
 // The network as a graph of its ops, from top to bottom; cascades are framed.
 
-const graphSizes = { node: 190, height: 38, across: 26, down: 26, margin: 24 };
+const graphSizes = { node: 190, height: 38, across: 26, down: 26, margin: 24, label: 18 };
 
 // The length of the longest way to each op decides its layer.
 function graphLayers() {
@@ -43,11 +43,24 @@ function graphPlaces() {
   }
   const least = Math.min(...column);
   const { node, height, across, down, margin } = graphSizes;
+  const labels = labelRoom(layer, layers.length);
   const places = column.map((at, op) => ({
     x: margin + (at - least) * (node + across),
-    y: margin + layer[op] * (height + down),
+    y: margin + layer[op] * (height + down) + labels[layer[op]],
   }));
   return { places, layer };
+}
+
+// Cascades that are framed: those of several ops.
+function framedCascades() {
+  return plan.cascades.flatMap((cascade, number) => (cascade.numbers.length > 1 ? [{ ...cascade, number }] : []));
+}
+
+// By layer, the room that labels of frames take above it.
+function labelRoom(layer, layers) {
+  const starts = new Set(framedCascades().map(({ numbers }) => Math.min(...numbers.map((op) => layer[op]))));
+  let room = 0;
+  return Array.from({ length: layers }, (_, number) => (room += starts.has(number) ? graphSizes.label : 0));
 }
 
 // An edge to the next layer is a curve; others run down beside all ops between, at `side`.
@@ -84,17 +97,25 @@ function drawEdges(svg, places, layer) {
   });
 }
 
+function cascadeText(number) {
+  const { numbers, pace } = plan.cascades[number];
+  return `cascade ${number + 1}: ${pace || `${numbers.length} ops whose tiles take turns`}`;
+}
+
 function drawFrames(svg, places) {
-  const { node, height } = graphSizes;
-  plan.graph.cascades.forEach((ops, number) => {
+  const { node, height, label } = graphSizes;
+  for (const { numbers: ops, number } of framedCascades()) {
     const left = Math.min(...ops.map((op) => places[op].x)) - 9;
-    const top = Math.min(...ops.map((op) => places[op].y)) - 9;
+    const top = Math.min(...ops.map((op) => places[op].y)) - 5 - label;
     const right = Math.max(...ops.map((op) => places[op].x)) + node + 9;
-    const bottom = Math.max(...ops.map((op) => places[op].y)) + height + 9;
-    const frame = drawn('rect', { x: left, y: top, width: right - left, height: bottom - top, rx: 10, fill: 'none', stroke: 'var(--ahead)', 'stroke-width': 2, 'stroke-dasharray': '7 4', class: 'cascade' });
-    hoverText(frame, `cascade ${number + 1}: ${ops.length} ops whose tiles take turns`);
-    svg.append(frame);
-  });
+    const bottom = Math.max(...ops.map((op) => places[op].y)) + height + 8;
+    const group = drawn('g', { class: 'cascade' });
+    const width = right - left;
+    group.append(drawn('rect', { x: left, y: top, width, height: bottom - top, rx: 10 }));
+    group.append(drawn('text', { x: left + 10, y: top + 15 }, cascadeText(number)));
+    hoverText(group, `${cascadeText(number)}\n${ops.length} ops run side by side`);
+    svg.append(group);
+  }
 }
 
 function drawNode(op, place, most) {

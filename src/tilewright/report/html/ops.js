@@ -12,6 +12,9 @@ const OP_COLUMNS = [
   { key: 'traffic_bytes', title: 'Traffic', text: bytes, numeric: true, bar: true, hint: 'bytes that cross the edge of the chip' },
   { key: 'bound_by', title: 'Bound by', text: (v) => v },
 ];
+if (plan.ops.cascade.some((cascade) => cascade !== null)) {
+  OP_COLUMNS.splice(3, 0, { key: 'cascade', title: 'Cascade', text: (v) => (v === null ? '' : String(v + 1)), numeric: true, hint: 'the cascade that it runs in, by number' });
+}
 
 const opsTable = { column: null, descending: false, rows: [] };
 
