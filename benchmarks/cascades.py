@@ -1,84 +1,108 @@
 """What cascades save: scratchpad and outside traffic, layer by layer against some rows at a time.
 
-    python benchmarks/cascades.py [--machine NAME] [--limit SIZE] [--network NAME ...]
+    python benchmarks/cascades.py [--machine NAME] [--network NAME ...] [--limit SIZE ...]
+                                  [--table traffic|memory]
 
-For every network, at 8 bit: the scratchpad that the smallest plan fills (`--objective memory`),
-with what it then moves to and from outside, and what is moved at least with a scratchpad of a given
-size (`--objective traffic`); each without and with cascades. Prints a Markdown table, and the CPU.
+Prints two Markdown tables, of networks at 8 bit without and with cascades: the bytes that are moved
+to and from outside with scratchpads of given sizes (`--objective traffic`); and the least
+scratchpad in which a plan was found (`--objective memory`), with what that plan moves. The CPU that
+each line took goes to standard error.
 """
 
 import argparse
 import sys
 import time
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from functools import partial
 
 import tilewright
-from tilewright.planner import PlanObjective, PlanOptions
+from tilewright.planner import PlanOptions
 from tilewright.units import format_bytes, parse_bits
 
 NETWORKS = ["resnet18", "resnet50", "mobilenetv2", "tiny_yolov2"]
+LIMITS = ["128 KiB", "512 KiB"]
 ELEMENT_BITS = 8
-HEAD = (
-    "| network | least scratchpad, layer by layer | cascaded | factor | its traffic, layer by layer "
-    "| cascaded | traffic at {limit}, layer by layer | cascaded | factor | least possible |"
-)
+TRAFFIC_HEAD = (
+    "network", "scratchpad", "traffic, layer by layer", "cascaded", "factor", "least possible",
+    "stages in cascades", "cycles, of layer by layer",
+)  # fmt: skip
+MEMORY_HEAD = (
+    "network", "least scratchpad, layer by layer", "cascaded", "factor",
+    "its traffic, layer by layer", "cascaded",
+)  # fmt: skip
 
 
-@dataclass(frozen=True, kw_only=True)
-class Asked:
-    """A network on a machine whose scratchpad is given, or not."""
-
-    network: tilewright.Network
-    machine: tilewright.Machine
-    scratchpad: str
-    limit_bytes: int
-
-    def plan(self, objective: PlanObjective, *, cascades: bool) -> tilewright.Plan:
-        """The plan, in as much room as the objective has to live with."""
-        limits = () if objective == "memory" else ((self.scratchpad, self.limit_bytes),)
-        options = PlanOptions(objective=objective, memory_limits=limits, cascades=cascades)
-        return tilewright.plan(self.network, self.machine, options)
-
-
-def row(asked: Asked) -> str:
-    """A line of the table."""
-    small = [asked.plan("memory", cascades=cascades) for cascades in (False, True)]
-    still = [asked.plan("traffic", cascades=cascades) for cascades in (False, True)]
-    sizes = [plan.peak_bytes[asked.scratchpad] for plan in small]
-    moved = [plan.outside_bytes for plan in small]
-    traffic = [plan.outside_bytes for plan in still]
-    cells = [
-        f"`{asked.network.name}`",
-        *map(format_bytes, sizes),
+def memory_row(network: tilewright.Network, machine: tilewright.Machine) -> list[str]:
+    """The scratchpad filled by the smallest plans, and what these move."""
+    memory = scratchpad(machine)
+    options = [PlanOptions(objective="memory", cascades=cascades) for cascades in (False, True)]
+    plans = [tilewright.plan(network, machine, option) for option in options]
+    sizes = [plan.peak_bytes[memory] for plan in plans]
+    moved = [plan.outside_bytes for plan in plans]
+    return [
+        f"`{network.name}`",
+        *(f"{size:,} B" for size in sizes),
         f"{sizes[0] / sizes[1]:.2f}",
         *map(format_bytes, moved),
-        *map(format_bytes, traffic),
-        f"{traffic[0] / traffic[1]:.2f}",
-        format_bytes(still[1].roofline.traffic_bytes),
     ]
-    return f"| {' | '.join(cells)} |"
+
+
+def traffic_row(network: tilewright.Network, machine: tilewright.Machine, limit: str) -> list[str]:
+    """Bytes to and from outside with a scratchpad of a given size, and the least there can be."""
+    limits = ((scratchpad(machine), parse_bits(limit) // 8),)
+    options = [
+        PlanOptions(objective="traffic", memory_limits=limits, cascades=cascades)
+        for cascades in (False, True)
+    ]
+    plans = [tilewright.plan(network, machine, option) for option in options]
+    moved = [plan.outside_bytes for plan in plans]
+    inside = [len(cascade.stages) for cascade in plans[1].strategy.cascades]
+    return [
+        f"`{network.name}`",
+        limit,
+        *map(format_bytes, moved),
+        f"{moved[0] / moved[1]:.2f}",
+        format_bytes(plans[1].roofline.traffic_bytes),
+        f"{sum(number for number in inside if number > 1)} of {len(plans[1].stages)}",
+        f"{plans[1].cycles / plans[0].cycles:.2f}",
+    ]
+
+
+def scratchpad(machine: tilewright.Machine) -> str:
+    """The memory whose size is looked at."""
+    return next(memory.name for memory in machine.memories if memory.role == "scratchpad")
+
+
+def print_table(head: Sequence[str], rows: Sequence[Callable[[], list[str]]]) -> None:
+    """A Markdown table, line by line as it is worked out; all columns but the first are numbers."""
+    print(f"| {' | '.join(head)} |")
+    print("| --- " + "| ---: " * (len(head) - 1) + "|", flush=True)
+    for row in rows:
+        start = time.process_time()
+        cells = row()
+        print(f"| {' | '.join(cells)} |", flush=True)
+        print(f"{cells[0]}: {time.process_time() - start:.1f} s of CPU", file=sys.stderr)
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--machine", default="ethos_u65_256")
-    parser.add_argument("--limit", default="128 KiB")
     parser.add_argument("--network", action="append")
+    parser.add_argument("--limit", action="append")
+    parser.add_argument("--table", choices=["traffic", "memory"], action="append")
     given = parser.parse_args()
     machine = tilewright.load_machine(given.machine)
-    scratchpad = next(m.name for m in machine.memories if m.role == "scratchpad")
-    print(HEAD.format(limit=given.limit))
-    print("| --- " + "| ---: " * (HEAD.count("|") - 2) + "|")
-    for name in given.network or NETWORKS:
-        start = time.process_time()
-        asked = Asked(
-            network=tilewright.load_network(name, bits=ELEMENT_BITS),
-            machine=machine,
-            scratchpad=scratchpad,
-            limit_bytes=parse_bits(given.limit) // 8,
+    names = given.network or NETWORKS
+    networks = [tilewright.load_network(name, bits=ELEMENT_BITS) for name in names]
+    tables = given.table or ["traffic", "memory"]
+    if "traffic" in tables:
+        limits = given.limit or LIMITS
+        print_table(
+            TRAFFIC_HEAD,
+            [partial(traffic_row, net, machine, limit) for net in networks for limit in limits],
         )
-        print(row(asked), flush=True)
-        print(f"{name}: {time.process_time() - start:.1f} s of CPU", file=sys.stderr, flush=True)
+    if "memory" in tables:
+        print_table(MEMORY_HEAD, [partial(memory_row, net, machine) for net in networks])
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Vela as a peer: what its runs told, as recorded or from runs of now, in processes of their own."""
+"""Vela as a peer: what its runs tell, recorded ones or those of a process that is started."""
 
 import csv
 import json
@@ -118,7 +118,7 @@ def vela_python(given: str) -> str:
     if not python.exists():
         print(f"installing Vela {VERSION} into {ENVIRONMENT}", file=sys.stderr)
         venv.create(ENVIRONMENT, with_pip=True)
-        command = [python, "-m", "pip", "install", "--quiet", f"ethos-u-vela=={VERSION}"]
+        command = [str(python), "-m", "pip", "install", "--quiet", f"ethos-u-vela=={VERSION}"]
         subprocess.run(command, check=True)
     return str(python)
 

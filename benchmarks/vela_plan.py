@@ -8,11 +8,14 @@
 import json
 import sys
 import time
+from math import prod
 from typing import Any
 
 import tilewright
 from tilewright.errors import TilewrightError
 from tilewright.planner import PlanOptions, plan
+from tilewright.schedule.packed import buffer_lives
+from tilewright.units import packed_bytes
 
 
 def main(arguments: list[str]) -> None:
@@ -31,13 +34,10 @@ def main(arguments: list[str]) -> None:
 
 
 def told(made: tilewright.Plan) -> dict[str, Any]:
-    network = made.network
     return {
         "cycles": made.cycles,
         "sram_bytes": made.peak_bytes["sram"],
-        "input_output_bytes": sum(
-            tensor.size_bytes for tensor in network.tensors if tensor.role in ("input", "output")
-        ),
+        "whole_sram_bytes": whole_sram_bytes(made),
         "feature_map_bytes": feature_map_bytes(made),
         "host_bytes": sum(made.traffic_bytes.get("host_in", (0, 0))),
         "cascades": len(made.strategy.cascades),
@@ -45,17 +45,58 @@ def told(made: tilewright.Plan) -> dict[str, Any]:
     }
 
 
+def whole_sram_bytes(made: tilewright.Plan) -> int:
+    """Peak SRAM if inputs lay there whole until all is read, and outputs from the first byte on.
+
+    They come on top of what the plan has there meanwhile, so that a better packing may take less.
+    """
+    program, slots = made.program, made.timetable.slots
+    lives = buffer_lives(made.timetable)
+    placed = [
+        (start, end, made.timetable.addresses[number] + program.buffers[number].size_bytes)
+        for number, (start, end) in lives.items()
+        if program.buffers[number].space == "sram"
+    ]
+    for tensor in made.network.tensors:
+        if tensor.role not in ("input", "output"):
+            continue
+        users = [
+            slots[number]
+            for number, task in enumerate(program.tasks)
+            for access in (task.reads if tensor.role == "input" else task.writes)
+            if program.buffers[access.buffer].tensor == tensor.name
+            and program.space[program.buffers[access.buffer].space].kind in ("source", "sink")
+        ]
+        if users:
+            start = 0 if tensor.role == "input" else min(slot.start_cycle for slot in users)
+            end = made.cycles if tensor.role == "output" else max(slot.end_cycle for slot in users)
+            tops = [top for begin, close, top in placed if begin < end and start < close]
+            placed.append((start, end, max(tops, default=0) + tensor.size_bytes))
+    return max(top for _, _, top in placed)
+
+
 def feature_map_bytes(made: tilewright.Plan) -> int:
-    """Bytes of anything but constants that are read from and written to external memories."""
+    """Bytes of anything but constants that are read from and written to external memories.
+
+    A transfer may carry several tensors, so accesses are counted, and compared with what the tasks
+    are charged for.
+    """
     program = made.program
-    constants = {t.name for t in made.network.tensors if t.role == "constant"}
-    outside = {space.memory for space in program.spaces if space.kind == "external"}
-    total = 0
+    tensors = {tensor.name: tensor for tensor in made.network.tensors}
+    outside = {space.name for space in program.spaces if space.kind == "external"}
+    bytes_of = {"constant": 0, "other": 0}
     for task in program.tasks:
-        moved = sum(c.read_bytes + c.write_bytes for c in task.charges if c.memory in outside)
-        if moved and program.buffers[task.reads[0].buffer].tensor not in constants:
-            total += moved
-    return total
+        for access in (*task.reads, *task.writes):
+            buffer = program.buffers[access.buffer]
+            if buffer.space in outside:
+                tensor = tensors[buffer.tensor]
+                elements = prod(end - start for start, end in access.box)
+                role = "constant" if tensor.role == "constant" else "other"
+                bytes_of[role] += packed_bytes(elements, tensor.bits)
+    charged = sum(sum(made.traffic_bytes.get(name, (0, 0))) for name in outside)
+    if sum(bytes_of.values()) != charged:
+        raise SystemExit(f"transfers of {bytes_of} bytes are charged as {charged}")
+    return bytes_of["other"]
 
 
 if __name__ == "__main__":

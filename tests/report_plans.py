@@ -3,15 +3,37 @@
 from dataclasses import replace
 from functools import cache
 
+from tests.cascade_cases import prepared
+
 from tilewright.machine.load import load_machine
 from tilewright.network.load import load_network
+from tilewright.plan_search import Search
 from tilewright.planner import Plan, PlanOptions, plan
+from tilewright.program.cascade import Cascade, Strategy
 from tilewright.program.model import Access, Slot, Timetable, View
 
 
 @cache
 def small_plan(network: str = "resnet18", machine: str = "npu_37xx") -> Plan:
     return plan(load_network(network), load_machine(machine), PlanOptions())
+
+
+@cache
+def cascaded_plan() -> Plan:
+    """`notes_cnn` with two cascades, conv1 to pool1 and conv2 to pool2, its input waiting outside.
+
+    Rows are the axis 2. A pool makes half as many rows as it reads, and each row of a convolution
+    takes three rows of its input, the next row one more.
+    """
+    cascades = (
+        Cascade(first=0, last=1, axis=2, step=4),
+        Cascade(first=2, last=3, axis=2, step=2),
+    )
+    network, machine = load_network("notes_cnn"), load_machine("ethos_u65_256")
+    search = Search(prepared(network, machine), PlanOptions(), lambda step: None)
+    draft = search.draft("latency", Strategy(cascades=cascades, gone=("input",)))
+    assert draft is not None
+    return search.finished(draft)
 
 
 def run_again_and_again(made: Plan, tasks: int) -> Plan:

@@ -57,6 +57,8 @@ class PlanOptions:
     """Whether ops may run side by side, some rows at a time."""
     memory_trials: int = 6
     """How often the objective `memory` tries still smaller scratchpads than hold a plan."""
+    smaller_tasks: int = 1_500
+    """Plans in ever smaller scratchpads are tried as well, until all have so many tasks."""
     checked: bool = True
     """Whether the plan is checked before it is returned."""
 

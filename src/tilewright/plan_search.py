@@ -123,6 +123,11 @@ class Search:
         other = replace(draft, timetable=plain)
         return min(draft, other, key=lambda d: d.value(goal))
 
+    def explain_nothing(self) -> None:
+        """Do not look for sizes that would do when something does not fit."""
+        quick = replace(self.options.schedule, explain_trials=0, order_sets=0)
+        self.options = replace(self.options, schedule=quick)
+
     def chosen(self, aim: Aim) -> Chosen | None:
         """What the choice of cascades proposes."""
         if not self.options.cascades:
@@ -136,10 +141,18 @@ class Search:
         """What is known before anything is decided."""
         return scene_of(self.prepared, "latency" if aim == "memory" else aim)
 
+    def _in_all_memory(self, timetable: Timetable) -> Timetable:
+        """The timetable on this machine, if it was made for one with less memory."""
+        program = timetable.program
+        if program.spaces == self.prepared.places.spaces:
+            return timetable
+        return replace(timetable, program=replace(program, spaces=self.prepared.places.spaces))
+
     def finished(self, draft: Draft) -> Plan:
         """A draft with final addresses and control edges, checked."""
         self.watcher("addresses")
-        timetable, fills = packed(draft.timetable, self.options.packing)
+        timetable = self._in_all_memory(draft.timetable)
+        timetable, fills = packed(timetable, self.options.packing)
         timetable = replace(timetable, edges=control_edges(timetable))
         if self.options.checked:
             self.watcher("check")
@@ -158,18 +171,31 @@ class Search:
         )
 
 
-def best_plan(search: Search) -> Plan:
+def best_plan(search_on: Callable[[Machine], Search], machine: Machine) -> Plan:
     """The best plan under an objective other than memory.
+
+    What is found for scratchpads of half the size is a candidate too, and so on: with more room a
+    plan is then never worse, as far as the budget goes.
 
     Raises:
         InfeasibleError: no strategy fits.
     """
+    search = search_on(machine)
     objective = search.options.objective
     goal: Goal = "latency" if objective == "memory" else objective
     best: Draft | None = None
-    for draft in _drafts(search, goal):
-        if best is None or draft.value(goal) < best.value(goal):
-            best = draft
+    smaller, share, tasks = search, 1.0, search.options.smaller_tasks
+    while True:
+        found = list(_drafts(smaller, goal))
+        best = min([*found, *([best] if best else [])], key=lambda d: d.value(goal), default=None)
+        tasks -= sum(len(draft.timetable.slots) for draft in found)
+        if not found or best is None or tasks < 0 or _is_best(best, goal):
+            break
+        share /= 2
+        smaller = search_on(_cut(machine, share))
+        smaller.explain_nothing()
+        if goal == "traffic" and not _may_move_less(smaller, best):
+            break
     if best is not None:
         return search.finished(best)
     plan = last_resort(search.prepared, search.options, search.watcher)
@@ -179,7 +205,7 @@ def best_plan(search: Search) -> Plan:
 
 
 def _drafts(search: Search, goal: Goal) -> Iterator[Draft]:
-    """Candidates, until one cannot be beaten.
+    """Candidates, until another one is not worth its while.
 
     What is made for the least latency is also a candidate for the least traffic: with the same
     room, more bytes are then never moved for the sake of fewer.
@@ -197,6 +223,20 @@ def _drafts(search: Search, goal: Goal) -> Iterator[Draft]:
                 yield draft
                 if _is_good(draft, goal):
                     return
+
+
+def _may_move_less(search: Search, best: Draft) -> bool:
+    """Whether the choice of cascades believes that less can be moved on another machine."""
+    chosen = search.chosen("traffic")
+    return chosen is not None and chosen.moved_bytes < best.outside_bytes
+
+
+def _is_best(draft: Draft, goal: Goal) -> bool:
+    """Whether a draft is at its bound."""
+    least = draft.lowered.bounds
+    if goal == "traffic":
+        return draft.outside_bytes <= least.traffic_bytes
+    return goal == "latency" and draft.timetable.cycles <= least.cycles
 
 
 def _is_good(draft: Draft, goal: Goal) -> bool:
@@ -263,8 +303,7 @@ def _refusal(search: Search) -> InfeasibleError:
 
 def _within(search: Search, strategies: Sequence[Strategy]) -> Plan | None:
     """The plan of the first strategy that fits; why others do not is of no interest."""
-    quick = replace(search.options.schedule, explain_trials=0, order_sets=0)
-    search.options = replace(search.options, schedule=quick)
+    search.explain_nothing()
     search.most_tiles = LITTLE_TILES
     for strategy in strategies:
         draft = search.draft("latency", strategy)

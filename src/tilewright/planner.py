@@ -50,7 +50,7 @@ def plan(
 
         if options.objective == "memory":
             return plan_in_least_memory(search_on, limited)
-        return best_plan(search_on(limited))
+        return best_plan(search_on, limited)
 
 
 def plan_that_fits(found: Fit, watcher: Watcher = lambda step: None) -> Plan:

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from tests.report_browser import ABSENT, PROGRAM, Page, new_page
-from tests.report_plans import run_again_and_again, small_plan
+from tests.report_plans import cascaded_plan, run_again_and_again, small_plan
 
 from tilewright.planner import Plan
 from tilewright.report.explain import explain
@@ -265,21 +265,119 @@ def test_the_theme_follows_the_system_until_it_is_chosen(page: Page) -> None:
     assert page.run(theme) == "dark"
 
 
-def test_a_cascade_is_framed(page: Page, file: Path, tmp_path: Path) -> None:
+@pytest.fixture(scope="module")
+def cascaded_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("cascaded") / "report.html"
+    path.write_text(report_html(cascaded_plan()), "utf-8")
+    return path
+
+
+@pytest.fixture
+def cascaded_page(page: Page, cascaded_file: Path) -> Page:
+    page.open(cascaded_file)
+    return page
+
+
+def test_cascades_are_framed_and_labelled(page: Page, cascaded_file: Path) -> None:
     tab(page, "network")
-    assert texts(page, "#network rect.cascade") == []
+    assert texts(page, "#network .cascade") == []
     assert len(texts(page, "#network g[data-op]")) == len(page.run(f"{REPORT}.plan.ops.name"))
+    page.open(cascaded_file)
+    tab(page, "network")
+    assert texts(page, "#network .cascade-label") == [
+        "cascade 1: 4 of 15 rows a step",
+        "cascade 2: 2 of 6 rows a step",
+    ]
+    script = "[...document.querySelectorAll('#network .cascade rect')].map(e => e.getBBox())"
+    frames = page.run(f"{script}.map(b => [b.x, b.y, b.x + b.width, b.y + b.height])")
+    for op, name in enumerate(page.run(f"{REPORT}.plan.ops.name")):
+        box = page.run(
+            f"(b => [b.x, b.y, b.x + b.width, b.y + b.height])"
+            f"(document.querySelector('#network g[data-op=\"{op}\"] rect').getBBox())"
+        )
+        inside = [
+            place
+            for place, frame in enumerate(frames)
+            if frame[0] < box[0] and frame[1] < box[1] and frame[2] > box[2] and frame[3] > box[3]
+        ]
+        assert inside == {"conv1": [0], "pool1": [0], "conv2": [1], "pool2": [1]}.get(name, [])
+
+
+def test_a_frame_encloses_no_op_of_another_cascade(page: Page, file: Path, tmp_path: Path) -> None:
+    """The shortcut of a residual block and its addition, the convolutions beside them not."""
+    names = page.run(f"{REPORT}.plan.ops.name")
+    numbers = [names.index("layer2.0.downsample"), names.index("layer2.0.add")]
     text = file.read_text("utf-8")
     assert '"cascades":[]' in text
+    cascade = f'"cascades":[{{"numbers":{numbers},"pace":"2 of 28 rows a step"}}]'
     other = tmp_path / "report.html"
-    other.write_text(text.replace('"cascades":[]', '"cascades":[[1,2,3]]'), "utf-8")
+    other.write_text(text.replace('"cascades":[]', cascade), "utf-8")
     page.open(other)
     tab(page, "network")
-    assert texts(page, "#network rect.cascade") == ["cascade 1: 3 ops whose tiles take turns"]
-    frame = box_of(page, "#network rect.cascade")
-    for op in (1, 2, 3):
-        inner = box_of(page, f'#network g[data-op="{op}"] rect')
-        assert frame["top"] < inner["top"] < inner["bottom"] < frame["bottom"]
+    labels = texts(page, "#network .cascade-label")
+    assert labels == ["cascade 1: 2 of 28 rows a step", "cascade 1, continued"]
+    script = """[...document.querySelectorAll('#network .cascade rect')].map(e => e.getBBox()).map(
+      f => [...document.querySelectorAll('#network g[data-op]')].filter(g => {
+        const b = g.firstChild.getBBox();
+        return b.x < f.x + f.width && f.x < b.x + b.width
+          && b.y < f.y + f.height && f.y < b.y + b.height;
+      }).map(g => Number(g.dataset.op)))"""
+    assert page.run(script) == [[number] for number in numbers]
+
+
+def test_hovering_a_frame_tells_what_runs_in_it(cascaded_page: Page) -> None:
+    tab(cascaded_page, "network")
+    frame = box_of(cascaded_page, "#network .cascade rect")
+    cascaded_page.mouse("mouseMoved", frame["left"] + 4, frame["top"] + 40)
+    cascaded_page.settle()
+    tip = cascaded_page.run("document.getElementById('tip').textContent")
+    assert tip == "cascade 1: 4 of 15 rows a step\n2 ops run side by side"
+
+
+def test_a_rolling_buffer_is_one_rectangle_that_says_so(cascaded_page: Page) -> None:
+    page = cascaded_page
+    tab(page, "memory")
+    buffers = page.run(f"{REPORT}.plan.buffers")
+    rolling = [n for n, text in enumerate(buffers["rolling"]) if text == "8 of 30 rows"]
+    assert [buffers["name"][n] for n in rolling] == ["conv1"]
+    script = f"{REPORT}.memoryMap.boxes.filter(b => b.buffer === {rolling[0]})"
+    boxes = page.run(script)
+    assert len(boxes) == 1
+    canvas = box_of(page, "#memory")
+    x = canvas["left"] + boxes[0]["left"] + boxes[0]["width"] / 2
+    y = canvas["top"] + boxes[0]["top"] + boxes[0]["height"] / 2
+    page.mouse("mouseMoved", x, y)
+    page.settle()
+    tip = page.run("document.getElementById('tip').textContent")
+    assert "rolling buffer: 8 of 30 rows at once" in tip
+    page.click(x, y)
+    assert "8 of 30 rows at once" in page.run("document.getElementById('detail').innerText")
+    assert "rolling buffer" in texts(page, "#memory-legend")[0]
+
+
+def test_an_op_leads_to_the_others_of_its_cascade(cascaded_page: Page) -> None:
+    page = cascaded_page
+    tab(page, "ops")
+    place = texts(page, "#ops th").index("Cascade") + 1
+    assert texts(page, f"#ops tbody td:nth-child({place})") == ["1", "1", "2", "2", ""]
+    page.run(f"{REPORT}.select('op', {REPORT}.plan.ops.name.indexOf('conv2'))")
+    assert "2: 2 of 6 rows a step" in page.run("document.getElementById('detail').innerText")
+    page.run("document.querySelector('#detail li .link').click()")
+    assert texts(page, "#detail h2") == ["pool2"]
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("width", [390, 1280, 1920])
+def test_a_report_with_cascades_fits_every_screen(
+    cascaded_page: Page, width: int, scheme: str
+) -> None:
+    page = cascaded_page
+    page.scheme(scheme)
+    page.size(width, 900, mobile=width < 500)
+    for name in PARTS:
+        tab(page, name)
+        assert page.run("document.scrollingElement.scrollWidth") <= width
+    assert page.complaints() == []
 
 
 @pytest.mark.parametrize("width", [390, 1280, 1920])

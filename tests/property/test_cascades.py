@@ -139,8 +139,11 @@ def assert_sound(network: Network, small: Small, data: st.DataObject) -> None:
         tensor = network.by_name[root]
         roll = counted_roll(rows, found, root, planned.axis)
         row_elements = prod(tensor.shape) // tensor.shape[roll.axis]
-        if small.cores == 1:
-            assert sizes[root] == [packed_bytes(roll.rows * row_elements, tensor.bits)]
+        size = packed_bytes(roll.rows * row_elements, tensor.bits)
+        if small.cores == 1 and root in found.rolls:
+            assert sizes[root] == [size]
+        # What comes from outside may be a part of every row, and a core may have a part as well.
+        assert max(sizes[root]) <= size
 
 
 @settings(few, max_examples=40)

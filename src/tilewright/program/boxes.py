@@ -1,6 +1,8 @@
 """Boxes of tensors: which elements a range of an op's loops touches."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
 from itertools import product
 from math import prod
 
@@ -43,6 +45,28 @@ def _axis(index: Index, ranges: Ranges, size: int) -> tuple[int, int]:
     low, high = -(-low // index.divisor), high // index.divisor
     low = min(max(low, 0), size)
     return low, max(low, min(high + 1, size))
+
+
+@dataclass(frozen=True)
+class Footprint:
+    """What an operand touches, remembered by the ranges of the loops that matter to it."""
+
+    operand: Operand
+    shape: tuple[int, ...]
+    _found: dict[tuple[tuple[int, int], ...], Box] = field(default_factory=dict)
+
+    @cached_property
+    def _loops(self) -> tuple[str, ...]:
+        terms = (term for axis in self.operand.index or () for term in axis.terms)
+        return tuple(dict.fromkeys(loop for loop, _ in terms))
+
+    def box(self, ranges: Ranges) -> Box:
+        """The box that is touched within ranges of all loops."""
+        key = tuple([ranges[loop] for loop in self._loops])
+        found = self._found.get(key)
+        if found is None:
+            found = self._found[key] = touched(self.operand, ranges, self.shape)
+        return found
 
 
 def elements(box: Box) -> int:

@@ -167,7 +167,7 @@ class Builder:
         source = self.buffers[first.source.buffer]
         routes = [self._route(source, self.buffers[t.buffer]) for t in first.targets]
         size = sum(self.copy_bytes(copy) for copy in copies)
-        memory = {s.name: s.memory for s in self.places.spaces}
+        memory = self.places.memory_of
         charges = [Charge(memory[source.space], size, 0, size * routes[0].read_pj_per_byte)]
         charges += [Charge(memory[r.target], 0, size, size * r.write_pj_per_byte) for r in routes]
         pairs = [(copy.source, target) for copy in copies for target in copy.targets]
@@ -193,7 +193,7 @@ class Builder:
     def _route(self, source: Buffer, target: Buffer) -> Route:
         found = self.places.routes.get((source.space, target.space))
         if found is None:
-            memory = {s.name: s.memory for s in self.places.spaces}
+            memory = self.places.memory_of
             message = f"nothing moves {source.tensor!r} from {source.space} to {target.space}"
             pair = f"[{memory[source.space]}, {memory[target.space]}]"
             hint = f"let a DMA engine serve the route {pair}"
@@ -225,9 +225,10 @@ class Builder:
         key = (root, box, len(writers))
         if key not in self._known:
             last: dict[int, int] = {}
-            for written, number in writers:
-                if box is None or written is None or meet(box, written):
-                    last[self._chains[number]] = number
+            for written, number in reversed(writers):
+                chain = self._chains[number]
+                if chain not in last and (box is None or written is None or meet(box, written)):
+                    last[chain] = number
             self._known[key] = tuple(last.values())
         return self._known[key]
 

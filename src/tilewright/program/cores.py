@@ -1,11 +1,12 @@
 """Sharing an op out over cores: along one loop, so that the busiest core has the fewest steps."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from tilewright.network.graph import Network
-from tilewright.program.boxes import Ranges
+from tilewright.program.boxes import Ranges, around, covering, touched
+from tilewright.program.homes import Homes
+from tilewright.program.model import Box
 from tilewright.program.stages import Stage
-from tilewright.program.tile import tileable
 
 
 def shares(
@@ -26,7 +27,7 @@ def shares(
     best: tuple[Ranges, ...] = (full,)
     if cores == 1:
         return best
-    weights, rest, _ = tileable(stage.op)
+    weights, rest, _ = stage.tileable
     least = _steps(sizes, unrolled)
     if stage.worker == "array" and least <= setup_cycles:
         return best
@@ -64,3 +65,26 @@ def _largest_share(size: int, cores: int, unit: int) -> int:
     """The largest share of a loop when cores take about as much each, in whole units."""
     even = -(-size // cores)
     return min(size, -(-even // unit) * unit) if even >= unit else even
+
+
+def boxes_read(
+    homes: Homes, stages: Sequence[Stage], parts: Sequence[tuple[Ranges, ...]]
+) -> dict[tuple[str, int], Box]:
+    """Per tensor with storage of its own and core, the box around all that the core's ops read.
+
+    Elements that nobody reads go to a core that reads their neighbours.
+    """
+    boxes: dict[str, dict[int, Box]] = {}
+    for stage, ranges_by_core in zip(stages, parts, strict=True):
+        for core, ranges in enumerate(ranges_by_core):
+            for operand in stage.inputs:
+                shape = homes.network.by_name[operand.tensor].shape
+                root, box = homes.root_box(operand.tensor, touched(operand, ranges, shape))
+                if not homes.is_constant(root):
+                    known = boxes.setdefault(root, {})
+                    known[core] = around(known[core], box) if core in known else box
+    found = {}
+    for root, known in boxes.items():
+        covered = covering(list(known.values()), homes.network.by_name[root].shape)
+        found.update({(root, core): box for core, box in zip(known, covered, strict=True)})
+    return found

@@ -61,6 +61,11 @@ class Places:
             if space.core in (core, None)
         }
 
+    @cached_property
+    def memory_of(self) -> Mapping[str, str]:
+        """The memory of each space, by their names."""
+        return {space.name: space.memory for space in self.spaces}
+
     def home(self, carrier: str) -> Memory | None:
         """The scratchpad in which an operand of the array lies; None: it streams from above."""
         return self._homes[carrier]

@@ -1,75 +1,32 @@
-"""Where tensors live: which part of each stays in which core's scratchpad, and how ops are cut.
+"""What stays in which core's scratchpad, and how ops are cut beside it.
 
 Ops are cut over the cores first. Then a tensor between two ops is *kept*, all that a core needs of
 it in one buffer, unless an op that touches it has no room for its tiles beside it or would be
 slower for it; what is not kept goes out to the external memory tile by tile and comes back so.
 """
 
-from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property
 
 from tilewright.machine.model import OUTPUT_OPERAND
 from tilewright.mapping.network import default_vector_unit
-from tilewright.network.graph import Network, Operand, Tensor
-from tilewright.program.boxes import (
-    Ranges,
-    around,
-    contains,
-    covering,
-    shifted,
-    size_bytes,
-    touched,
-    whole,
-)
+from tilewright.network.graph import Network, Operand
+from tilewright.program.boxes import Ranges, contains, size_bytes, touched
 from tilewright.program.cascade import Flow, Roll
-from tilewright.program.cores import shares
-from tilewright.program.model import Box, Space
+from tilewright.program.cores import boxes_read, shares
+from tilewright.program.homes import ANYWHERE, Homes
+from tilewright.program.in_place import Replacement, replacements
+from tilewright.program.layout import Layout
+from tilewright.program.model import Box
+from tilewright.program.pace import in_step, lead_cycles
 from tilewright.program.places import Places
 from tilewright.program.refusal import refusal
-from tilewright.program.rings import ring_box
+from tilewright.program.rolling import Rolling
 from tilewright.program.stages import Stage, Storage
-from tilewright.program.tile import (
-    Goal,
-    Tenant,
-    Tiling,
-    Work,
-    choose,
-    tileable,
-)
-from tilewright.program.tile_cost import CARRIERS, TileCosts
-
-SMALL_SHARE = 16
-"""A constant beside the weights comes whole if it takes no more than this part of a memory."""
-
-LEAST_POINTS = 2048
-"""A vector op is cut no finer than this to keep step with another engine."""
-
-LOOK_BACK = 4
-"""Constants are thought to come while one of so many stages before is at work (measured)."""
-
-ANYWHERE = ""
-"""Instead of a memory's name: whatever scratchpad holds the tensor."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class Layout:
-    """The ranges of each core per stage, the tiling of each stage, and what each core keeps."""
-
-    parts: tuple[tuple[Ranges, ...], ...]
-    tilings: tuple[Tiling, ...]
-    kept: Mapping[tuple[str, int], Box]
-    in_place: Mapping[int, str]
-    """Stages whose result takes the place of an input: its root tensor."""
-    flows: Mapping[int, Flow]
-    """Cascades by each of their stages."""
-    rings: Mapping[tuple[int, str], Roll]
-    """Tensors that pass through rolling buffers, by the first stage of their cascade."""
-    boxes: Mapping[tuple[str, int], Box]
-    """What each core reads of a tensor."""
-    lasting: frozenset[int]
-    """Stages of cascades whose constants stay from the first turn to the last."""
+from tilewright.program.tenants import partial_sums, partial_sums_per_cycle, tenant_of
+from tilewright.program.tile import Goal, Tenant, Tiling, Work, choose
+from tilewright.program.tile_cost import TileCosts
 
 
 @dataclass
@@ -95,8 +52,8 @@ class Residence:
     _tilings: dict[object, Tiling | None] = field(default_factory=dict)
     _chosen: dict[int, Tiling | None] = field(default_factory=dict)
     """By stage, what was chosen when it was last looked at."""
-    _names: Counter[str] = field(default_factory=Counter)
-    _readers: Counter[str] = field(default_factory=Counter)
+    _tenants: dict[tuple[int, int, bool], Tenant] = field(default_factory=dict)
+    """By stage, operand, and whether that is kept."""
 
     def layout(self) -> Layout:
         """Decide everything.
@@ -114,19 +71,18 @@ class Residence:
                 self._chosen[number] = self.tiling(number)
         tilings = [self._chosen[number] for number in range(len(self.stages))]
         in_place = ((n, self.overwritten(n)) for n in range(len(self.stages)))
+        cascades = {flow.cascade.first: flow for flow in self.flows.values()}
         return Layout(
             parts=tuple(self.parts),
             tilings=tuple(t for t in tilings if t is not None),
             kept={key: box for key, box in self.boxes.items() if key[0] not in self.gone},
             in_place={number: name for number, name in in_place if name is not None},
             flows=self.flows,
-            rings={
-                (flow.cascade.first, root): roll
-                for flow in self.flows.values()
-                for root, roll in self._rings(flow)
+            rolling={
+                first: tuple(self._rolling.buffers(flow, self._rolls(flow)))
+                for first, flow in cascades.items()
             },
-            boxes=self.boxes,
-            lasting=frozenset(n for flow in self.flows.values() for n in self.lasting(flow)),
+            lasting=frozenset(n for flow in cascades.values() for n in self._lasting(flow)),
         )
 
     def begin(self) -> None:
@@ -138,106 +94,116 @@ class Residence:
             rows = self.flows[number].loops[number] if number in self.flows else ""
             cores = self.places.cores
             self.parts.append(shares(self.network, stage, factors, cores, setup, rows))
-        self._find_boxes()
-        for name in self.roots():
-            if not self._may_keep(name):
-                self.gone[name] = None
+        self.boxes.update(boxes_read(self._homes, self.stages, self.parts))
+        for root in dict.fromkeys(root for root, _ in self.boxes):
+            if not self._may_keep(root):
+                self.gone[root] = None
         self.gone.update(dict.fromkeys(self.waiting or ()))
 
-    def _rings(self, flow: Flow) -> Iterator[tuple[str, Roll]]:
-        """Tensors that a cascade holds some rows of: its own, and those from outside not kept."""
-        yield from flow.rolls.items()
-        for root, roll in flow.inputs.items():
-            if root in self.gone:
-                yield root, roll
+    @cached_property
+    def _homes(self) -> Homes:
+        return Homes(self.network, self.places, self.storage)
 
-    def _find_boxes(self) -> None:
-        for stage, parts in zip(self.stages, self.parts, strict=True):
-            for core, ranges in enumerate(parts):
-                for operand in stage.inputs:
-                    tensor = self.network.by_name[operand.tensor]
-                    root, box = self.root_box(
-                        operand.tensor, touched(operand, ranges, tensor.shape)
-                    )
-                    if self.network.by_name[root].role == "constant":
-                        continue
-                    key = (root, core)
-                    self.boxes[key] = around(self.boxes[key], box) if key in self.boxes else box
-        for root in self.roots():
-            self._cover(root)
+    @cached_property
+    def _rolling(self) -> Rolling:
+        return Rolling(self._homes, self.stages, self.flows, self.parts, self.boxes)
 
-    def _cover(self, root: str) -> None:
-        """Give elements that nobody reads to a core that keeps their neighbours."""
-        keys = [key for key in self.boxes if key[0] == root]
-        shape = self.network.by_name[root].shape
-        boxes = covering([self.boxes[key] for key in keys], shape)
-        self.boxes.update(zip(keys, boxes, strict=True))
+    def where(self, stage: Stage, operand: Operand) -> str | None:
+        """The memory in which a stage wants an operand; None: it reads or writes it outside."""
+        return self._homes.where(stage, operand)
 
-    def root_box(self, tensor: str, box: Box) -> tuple[str, Box]:
-        """The storage that a box of a tensor lies in, and where; all of it for another shape."""
-        lies = self.storage[tensor]
-        if lies.origin is None:
-            return lies.root, whole(self.network.by_name[lies.root].shape)
-        return lies.root, shifted(box, lies.origin)
-
-    def roots(self) -> list[str]:
-        """All tensors with storage of their own that ops read."""
-        return list(dict.fromkeys(root for root, _ in self.boxes))
+    def home_of_kept(self, root: str) -> str:
+        """The memory that a kept tensor lies in."""
+        return self._homes.of_kept(root)
 
     def _may_keep(self, root: str) -> bool:
         """Inputs come tile by tile, unless they come only once."""
-        tensor = self.network.by_name[root]
         if self.places.home(OUTPUT_OPERAND) is None or not self.bytes_of(root):
             return False
         if any(root in flow.rolls for flow in self.flows.values()):
             return False
-        if tensor.role == "input":
+        if self.network.by_name[root].role == "input":
             origin = self.places.origin("I1")
             return origin is not None and not origin.rereadable
-        streamed = any(
-            self.where(stage, operand) is None
+        return root not in self._streamed
+
+    @cached_property
+    def _streamed(self) -> Mapping[str, None]:
+        """Roots that some stage reads outside the scratchpads."""
+        return {
+            self.storage[operand.tensor].root: None
             for stage in self.stages
             for operand in stage.inputs
-            if self.storage[operand.tensor].root == root
-        )
-        return not streamed
+            if self.where(stage, operand) is None
+        }
 
-    def comes_whole(self, stage: Stage, operand: Operand) -> bool:
-        """Whether an operand is a small constant, which comes once for all tiles of a core."""
-        tensor = self.network.by_name[operand.tensor]
-        memory = self.where(stage, operand)
-        if tensor.role != "constant" or not memory or operand.name == "W":
+    def may_send(self, root: str) -> bool:
+        """Whether a root can wait outside."""
+        overflow = self.places.overflow()
+        if root in self.gone or overflow is None or self.network.by_name[root].role == "input":
             return False
-        return tensor.size_bytes * SMALL_SHARE <= self.places.named(memory, 0).size_bytes
+        near = self.places.named(self.home_of_kept(root), 0)
+        return (near.name, overflow.name) in self.places.routes
 
-    def where(self, stage: Stage, operand: Operand) -> str | None:
-        """The memory in which a stage wants an operand; None: it reads or writes it outside."""
-        constant = self.network.by_name[operand.tensor].role == "constant"
-        if constant and stage.op.kind == "gather" and operand.index is None:
-            return None
-        if stage.worker == "array" and operand.name in CARRIERS:
-            carrier = CARRIERS[operand.name]
-        elif constant:
-            carrier = "I2" if self.places.home("I2") is not None else "I1"
-        elif any(operand.tensor == o.tensor for o in stage.results):
-            carrier = OUTPUT_OPERAND
-        else:
-            return ANYWHERE
-        home = self.places.home(carrier)
-        return None if home is None else home.name
+    def bytes_of(self, root: str) -> int:
+        """Bytes of what a core keeps of a root, of the core that keeps most."""
+        return self._sizes[root]
 
-    def home_of_kept(self, root: str) -> str:
-        """The memory that a kept tensor lies in."""
-        is_input = self.network.by_name[root].role == "input"
-        home = self.places.home("I1" if is_input else OUTPUT_OPERAND)
-        assert home is not None
-        return home.name
+    @cached_property
+    def _sizes(self) -> Mapping[str, int]:
+        sizes: dict[str, int] = {}
+        for (root, _), box in self.boxes.items():
+            size = size_bytes(box, self.network.by_name[root])
+            sizes[root] = max(sizes.get(root, 0), size)
+        return sizes
+
+    @cached_property
+    def lives(self) -> Mapping[str, tuple[int, int]]:
+        """The first and the last stage that touch a root which could be kept."""
+        found: dict[str, tuple[int, int]] = {}
+        for number in range(len(self.stages)):
+            for root in self._roots_of(number):
+                found[root] = (found.get(root, (number, 0))[0], number)
+        return found
+
+    def _roots_of(self, number: int) -> list[str]:
+        """Roots of a stage's inputs and results that could be kept."""
+        stage = self.stages[number]
+        roots = [self.storage[o.tensor].root for o in (*stage.inputs, *stage.results)]
+        return [
+            root for root in dict.fromkeys(roots) if (root, 0) in self.boxes and self._sizes[root]
+        ]
+
+    @cached_property
+    def _touched(self) -> list[list[str]]:
+        """By stage, roots that it, or its cascade, touches and that could be kept."""
+        own = [self._roots_of(number) for number in range(len(self.stages))]
+        return [
+            list(dict.fromkeys(root for other in self._together(number) for root in own[other]))
+            for number in range(len(self.stages))
+        ]
+
+    def _together(self, number: int) -> range:
+        """A stage, or all stages of its cascade."""
+        flow = self.flows.get(number)
+        return range(number, number + 1) if flow is None else flow.cascade.stages
+
+    def _held(self, number: int) -> list[str]:
+        """Kept roots that take room from a stage's tiles."""
+        if self.waiting is None:
+            return [root for root in self._touched[number] if root not in self.gone]
+        stages = self._together(number)
+        return [
+            root
+            for root, (first, last) in self.lives.items()
+            if first <= stages[-1] and last >= stages[0] and root not in self.gone
+        ]
 
     def _make_room(self, number: int) -> None:
         """Send tensors of a stage out until it fits, and as long as that makes it faster."""
         while True:
             now = self.tiling(number)
-            roots = [name for name in self._touched_roots(number) if self.may_send(name)]
+            roots = [name for name in self._touched[number] if self.may_send(name)]
             if not roots:
                 break
             largest = max(roots, key=lambda name: (self.bytes_of(name), name))
@@ -251,17 +217,9 @@ class Residence:
                     return
             self.gone[largest] = None
         if now is None:
-            held = [name for name in self._touched_roots(number) if name not in self.gone]
+            held = [name for name in self._touched[number] if name not in self.gone]
             kept = {name: (self.home_of_kept(name), self.bytes_of(name)) for name in held}
             raise refusal(self.work(number), self.places, kept)
-
-    def may_send(self, root: str) -> bool:
-        """Whether a root can wait outside."""
-        overflow = self.places.overflow()
-        if root in self.gone or overflow is None or self.network.by_name[root].role == "input":
-            return False
-        near = self.places.named(self.home_of_kept(root), 0)
-        return (near.name, overflow.name) in self.places.routes
 
     def _way_out(self, root: str) -> float:
         """Cycles of a tensor's transfers at its other end."""
@@ -270,88 +228,16 @@ class Residence:
         route = self.places.routes[self.places.named(home, 0).name, overflow.name]
         return 2 * self.bytes_of(root) / float(route.bytes_per_cycle)
 
-    def _touched_roots(self, number: int) -> list[str]:
-        """Roots of inputs and results of a stage, or of its cascade, that could be kept."""
-        together = self.flows[number].cascade.stages if number in self.flows else (number,)
-        stages = [self.stages[n] for n in together]
-        names = [o.tensor for stage in stages for o in (*stage.inputs, *stage.results)]
-        roots = dict.fromkeys(self.storage[name].root for name in names)
-        return [root for root in roots if (root, 0) in self.boxes and self.bytes_of(root)]
-
-    def _held_roots(self, number: int) -> list[str]:
-        """Roots that take room from a stage's tiles."""
-        if self.waiting is None:
-            return self._touched_roots(number)
-        stages = self.flows[number].cascade.stages if number in self.flows else (number,)
-        return [
-            root
-            for root, (first, last) in self.lives.items()
-            if root not in self.gone and first <= stages[-1] and last >= stages[0]
-        ]
-
-    @cached_property
-    def lives(self) -> Mapping[str, tuple[int, int]]:
-        """The first and the last stage that touch a root which could be kept."""
-        found: dict[str, tuple[int, int]] = {}
-        for number, stage in enumerate(self.stages):
-            for operand in (*stage.inputs, *stage.results):
-                root = self.storage[operand.tensor].root
-                if (root, 0) in self.boxes and self.bytes_of(root):
-                    found[root] = (found.get(root, (number, 0))[0], number)
-        return found
-
-    def bytes_of(self, root: str) -> int:
-        """Bytes of what a core keeps of a root, of the core that keeps most."""
-        tensor = self.network.by_name[root]
-        cores = range(self.places.cores)
-        return max(
-            size_bytes(self.boxes[root, c], tensor) for c in cores if (root, c) in self.boxes
-        )
-
     def overwritten(self, number: int) -> str | None:
         """The input whose place a stage's result may take: kept, and of no use to anybody else."""
-        if number in self.flows:
+        may = self._replacements.get(number)
+        if may is None or number in self.flows or may.made in self.gone:
             return None
-        stage = self.stages[number]
-        result = stage.results[0]
-        made = self.storage[result.tensor].root
-        if len(stage.op.outputs) != 1 or made != result.tensor or stage.worker == "move":
-            return None
-        if not self._is_plain(made) or made in self.gone or (made, 0) not in self.boxes:
-            return None
-        for operand in stage.inputs:
-            name = operand.tensor
-            if (
-                operand.index == result.index
-                and self._is_plain(name)
-                and name not in self.gone
-                and self._is_free_after(name)
-                and self._same_size(name, made)
-                and self.home_of_kept(name) == self.home_of_kept(made)
-                and self.where(stage, operand) in (ANYWHERE, self.home_of_kept(name))
-            ):
-                return name
-        return None
+        return next((name for name in may.inputs if name not in self.gone), None)
 
-    def _is_plain(self, name: str) -> bool:
-        """Whether a tensor is all of its storage, under one name."""
-        if not self._names:
-            self._names.update(lies.root for lies in self.storage.values())
-        return self._names[name] == 1
-
-    def _is_free_after(self, name: str) -> bool:
-        if not self._readers:
-            self._readers.update(o.tensor for s in self.stages for o in s.op.inputs)
-        return self._readers[name] == 1 and self.network.by_name[name].role == "activation"
-
-    def _same_size(self, a: str, b: str) -> bool:
-        one, other = self.network.by_name[a], self.network.by_name[b]
-        cores = range(self.places.cores)
-        return (
-            one.shape == other.shape
-            and one.bits == other.bits
-            and all(self.boxes.get((a, c)) == self.boxes.get((b, c)) for c in cores)
-        )
+    @cached_property
+    def _replacements(self) -> Mapping[int, Replacement]:
+        return replacements(self._homes, self.stages, self.boxes)
 
     def tiling(self, number: int) -> Tiling | None:
         """How a stage is cut if what is not gone is kept; None if it does not fit."""
@@ -363,179 +249,96 @@ class Residence:
 
     def work(self, number: int) -> Work:
         """A stage as the choice of tiles sees it, for its largest part."""
-        stage, ranges = self.stages[number], self.parts[number][0]
+        stage = self.stages[number]
         room = self._room(number)
-        lengths = {dim: stop - start for dim, (start, stop) in ranges.items()}
-        if number in self.flows:
-            flow = self.flows[number]
+        lengths = {dim: stop - start for dim, (start, stop) in self.parts[number][0].items()}
+        flow = self.flows.get(number)
+        if flow is not None:
             lengths[flow.loops[number]] = flow.turn_rows(number)
-            for other in self.lasting(flow):
+            for other in self._rolling.lasting(flow, room):
                 if other != number:
-                    for memory, size in self._constant_bytes(other, flow).items():
+                    for memory, size in self._rolling.constant_bytes(other).items():
                         room[memory] -= size
         unit = self.places.core.vector or default_vector_unit(self.places.core)
-        spaces = [s for s in self.places.spaces if s.kind == "scratchpad"]
         return Work(
             op=stage.op,
             lengths=lengths,
-            tenants=tuple(self._tenants(number)),
+            tenants=tuple(self._tenants_of(number)),
             room=room,
             unrolled=self.unrolled[number],
             rate=1.0 if stage.worker == "array" else float(unit.lanes),
-            alignment=max((s.alignment_bytes for s in spaces), default=1),
-            partial=self._partial(stage),
-            partial_bytes_per_cycle=self._sum_rate(),
-            at_most=self._in_step(number),
+            alignment=self._alignment,
+            partial=partial_sums(self._homes, self.costs, stage),
+            partial_bytes_per_cycle=partial_sums_per_cycle(self.places),
+            at_most={} if flow else in_step(self.stages, self._chosen, number),
             tile_cycles=self.costs.model_of(stage),
             lead_cycles=self._lead_cycles(number, room),
         )
 
+    @cached_property
+    def _alignment(self) -> int:
+        spaces = [s for s in self.places.spaces if s.kind == "scratchpad"]
+        return max((s.alignment_bytes for s in spaces), default=1)
+
     def _lead_cycles(self, number: int, room: Mapping[str, int]) -> int:
-        """How long transfers have nothing to do before a stage; no more than there is room for."""
-        home, origin = self.places.home("I2"), self.places.origin("I2")
-        if self.costs.core_model is None or home is None or origin is None:
+        """How long transfers have nothing to do before a stage, if the core has a model."""
+        if self.costs.core_model is None:
             return 0
-        lead = 0.0
-        for before in range(max(0, number - LOOK_BACK), number):
-            tiling = self._chosen.get(before)
-            if tiling is not None:
-                lead = max(0.0, lead + tiling.cycles - tiling.moving_cycles)
-        route = self.places.routes[origin.name, self.places.named(home.name, 0).name]
-        lead = min(lead, max(0, room[home.name]) / 2 / float(route.bytes_per_cycle))
-        # Rounded down to a power of two: stages that are alike then share their choice of tiles.
-        return 1 << int(lead).bit_length() - 1 if lead >= 1 else 0
+        return lead_cycles(self.places, self._chosen, number, room)
 
     def _room(self, number: int) -> dict[str, int]:
         """What each memory has left for the tiles of a stage, and for a cascade's constants."""
         room = {s.memory: s.size_bytes for s in self.places.spaces if s.kind == "scratchpad"}
         replaced = self.overwritten(number)
-        for root in self._held_roots(number):
-            if root not in self.gone and root != replaced:
+        for root in self._held(number):
+            if root != replaced:
                 home = self.home_of_kept(root)
-                room[home] -= _aligned(self.bytes_of(root), self.places.named(home, 0))
-        for root, roll in self._rings(self.flows[number]) if number in self.flows else ():
-            memory = self.ring_memory(root)
-            room[memory] -= _aligned(self.ring_bytes(root, roll), self.places.named(memory, 0))
+                room[home] -= self._homes.aligned(self.bytes_of(root), home)
+        flow = self.flows.get(number)
+        for root, roll in self._rolls(flow).items() if flow is not None else ():
+            memory = self._rolling.memory(root)
+            size = self._rolling.buffer_bytes(root, roll)
+            room[memory] -= self._homes.aligned(size, memory)
         return room
 
-    def lasting(self, flow: Flow) -> list[int]:
-        """Stages of a cascade whose constants stay for all turns; the others' come every time.
+    def _rolls(self, flow: Flow) -> dict[str, Roll]:
+        """Tensors that a cascade holds some rows of: its own, and those from outside not kept."""
+        inputs = {root: roll for root, roll in flow.inputs.items() if root in self.gone}
+        return {**flow.rolls, **inputs}
 
-        All of them, if that leaves a quarter of the room; else the smallest, up to a half of it.
-        """
-        sizes = {number: self._constant_bytes(number, flow) for number in flow.cascade.stages}
-        room = self._room(flow.cascade.first)
-        found: list[int] = []
-        for part in (0.75, 0.5):
-            left = {memory: size * part for memory, size in room.items()}
-            found = []
-            for number in sorted(sizes, key=lambda n: (sum(sizes[n].values()), n)):
-                if all(size <= left[memory] for memory, size in sizes[number].items()):
-                    found.append(number)
-                    for memory, size in sizes[number].items():
-                        left[memory] -= size
-            if len(found) == len(sizes):
-                break
-        return found
+    def _lasting(self, flow: Flow) -> list[int]:
+        return self._rolling.lasting(flow, self._room(flow.cascade.first))
 
-    def _constant_bytes(self, number: int, flow: Flow) -> dict[str, int]:
-        """Bytes by memory of a stage's constants that every turn of a cascade needs."""
-        stage, sizes = self.stages[number], dict[str, int]()
-        for operand in stage.inputs:
-            tensor, memory = self.network.by_name[operand.tensor], self.where(stage, operand)
-            if tensor.role == "constant" and memory and not _walks(operand, flow.loops[number]):
-                box = touched(operand, self.parts[number][0], tensor.shape)
-                size = _aligned(size_bytes(box, tensor), self.places.named(memory, 0))
-                sizes[memory] = sizes.get(memory, 0) + size
-        return sizes
-
-    def ring_memory(self, root: str) -> str:
-        """The memory that a tensor passes through row by row."""
-        made = any(root in flow.rolls for flow in self.flows.values())
-        home = self.places.home(OUTPUT_OPERAND if made else "I1")
-        assert home is not None
-        return home.name
-
-    def ring_bytes(self, root: str, roll: Roll) -> int:
-        """Bytes of a core's rolling buffer, of the core that needs most."""
-        tensor = self.network.by_name[root]
-        boxes = [box for (name, _), box in self.boxes.items() if name == root]
-        return max(size_bytes(ring_box(box, roll.axis, roll.rows), tensor) for box in boxes)
-
-    def _in_step(self, number: int) -> dict[str, int]:
-        """Tile lengths with which a vector op keeps step with the tiles of the op before it.
-
-        Another engine then works on the next tile meanwhile.
-        """
-        stage = self.stages[number]
-        if stage.worker != "vector" or number in self.flows:
-            return {}
-        before = [
-            (n, o) for o in stage.op.inputs for n in range(number) if self._makes(n, o.tensor)
-        ]
-        if not before:
-            return {}
-        producer, operand = max(before, key=lambda pair: pair[0])
-        tiling, result = self._chosen.get(producer), self.stages[producer].results[0]
-        if tiling is None or operand.index is None or result.index is None:
-            return {}
-        for axis, made in zip(operand.index, result.index, strict=True):
-            for loop, _ in made.terms:
-                cut = tiling.lengths[loop] < self.stages[producer].op.sizes[loop]
-                if cut and len(axis.terms) == 1 and axis.terms[0][0] in tileable(stage.op)[1]:
-                    dim = axis.terms[0][0]
-                    least = -(-LEAST_POINTS * stage.op.sizes[dim] // stage.op.points)
-                    return {dim: max(1, least, tiling.lengths[loop])}
-        return {}
-
-    def _makes(self, number: int, tensor: str) -> bool:
-        return any(o.tensor == tensor for o in self.stages[number].results)
-
-    def _tenants(self, number: int) -> Iterator[Tenant]:
-        stage = self.stages[number]
-        for operand in stage.inputs:
-            yield from self._tenant(number, operand, result=False)
-        for operand in stage.results:
-            yield from self._tenant(number, operand, result=True)
-
-    def _tenant(self, number: int, operand: Operand, *, result: bool) -> Iterator[Tenant]:
-        stage = self.stages[number]
-        tensor = self.network.by_name[operand.tensor]
-        memory = self.where(stage, operand)
-        if memory is None:
-            return
-        if self.comes_whole(stage, operand):
-            operand = replace(operand, index=None)
-        root = self.storage[operand.tensor].root
-        if number in self.flows and root in dict(self._rings(self.flows[number])):
-            return
-        kept = (root, 0) in self.boxes and root not in self.gone
-        here = kept and memory in (ANYWHERE, self.home_of_kept(root))
-        if self._is_stored_from_kept(number, operand) if kept and result else here:
-            return
-        home = self.places.home("I1")
-        memory = memory or (home.name if home is not None else "")
-        route = self.route(tensor, memory, kept=kept, result=result)
-        yield Tenant(
-            operand=operand,
-            shape=tensor.shape,
-            bits=tensor.bits,
-            memory=memory,
-            bytes_per_cycle=float(route[0]),
-            setup_cycles=route[1],
-            pj_per_byte=route[2],
-            constant=tensor.role == "constant",
-            result=result,
-        )
+    def _tenants_of(self, number: int) -> Iterator[Tenant]:
+        """Operands of which a stage's tiles need a place beside what is kept."""
+        stage, flow = self.stages[number], self.flows.get(number)
+        rolls = self._rolls(flow) if flow is not None else {}
+        for position, operand in enumerate((*stage.inputs, *stage.results)):
+            result = position >= len(stage.inputs)
+            memory = self.where(stage, operand)
+            root = self.storage[operand.tensor].root
+            if memory is None or root in rolls:
+                continue
+            kept = (root, 0) in self.boxes and root not in self.gone
+            if kept and result and self._is_stored_from_kept(number, operand):
+                continue
+            if kept and not result and memory in (ANYWHERE, self.home_of_kept(root)):
+                continue
+            key = (number, position, kept)
+            if key not in self._tenants:
+                self._tenants[key] = tenant_of(
+                    self._homes, stage, operand, kept=kept, result=result
+                )
+            yield self._tenants[key]
 
     def _is_stored_from_kept(self, number: int, operand: Operand) -> bool:
         """Whether no core needs a tile beside what it keeps of a result to take it outside."""
         root = self.storage[operand.tensor].root
-        if all(self.storage[t.name].root != root for t in self.network.outputs):
+        if root not in self._results:
             return True
         shape = self.network.by_name[operand.tensor].shape
         made = (
-            self.root_box(operand.tensor, touched(operand, ranges, shape))[1]
+            self._homes.root_box(operand.tensor, touched(operand, ranges, shape))[1]
             for ranges in self.parts[number]
         )
         return all(
@@ -543,61 +346,10 @@ class Residence:
             for core, box in enumerate(made)
         )
 
-    def route(
-        self, tensor: Tensor, memory: str, *, kept: bool, result: bool
-    ) -> tuple[float, int, float]:
-        """Bytes a cycle, set-up and energy a byte of the transfers of a tensor's tiles."""
-        near = self.places.named(memory, 0).name
-        if result:
-            far = self.places.destination() or self.places.overflow()
-            pair = (near, far.name if far else "")
-        elif kept:
-            pair = (
-                self.places.named(self.home_of_kept(self.storage[tensor.name].root), 0).name,
-                near,
-            )
-        else:
-            source = self.outside(tensor)
-            pair = (source.name if source else "", near)
-        way = self.places.routes.get(pair)
-        if way is None:
-            return 1.0, 0, 0.0
-        return (
-            float(way.bytes_per_cycle),
-            way.setup_cycles,
-            way.read_pj_per_byte + way.write_pj_per_byte,
-        )
-
-    def outside(self, tensor: Tensor) -> Space | None:
-        """Where a tensor lies outside the scratchpads."""
-        root = self.network.by_name[self.storage[tensor.name].root]
-        if root.role == "constant":
-            return self.places.origin("I2") or self.places.origin("I1")
-        if root.role == "input":
-            return self.places.origin("I1")
-        return self.places.overflow() or self.places.destination()
-
-    def _partial(self, stage: Stage) -> Tenant | None:
-        home = self.places.home(OUTPUT_OPERAND)
-        if stage.worker != "array" or home is None:
-            return None
-        tensor = self.network.by_name[stage.op.outputs[0].tensor]
-        bits = self.costs.nest(stage.op)[0].operands[0].bits
-        return Tenant(
-            operand=stage.op.outputs[0],
-            shape=tensor.shape,
-            bits=bits,
-            memory=home.name,
-            bytes_per_cycle=0.0,
-            setup_cycles=0,
-            pj_per_byte=0.0,
-        )
-
-    def _sum_rate(self) -> float:
-        """Bytes of partial sums that can be taken up again in a cycle."""
-        home = self.places.home(OUTPUT_OPERAND)
-        port = home.port(OUTPUT_OPERAND, "tl") or home.ports[0] if home is not None else None
-        return port.bits_per_cycle / 8 if port is not None else 1.0
+    @cached_property
+    def _results(self) -> Mapping[str, None]:
+        """Roots in which the network's outputs lie."""
+        return {self.storage[tensor.name].root: None for tensor in self.network.outputs}
 
 
 def _key(work: Work) -> object:
@@ -618,11 +370,3 @@ def _key(work: Work) -> object:
         tuple(operand.index for operand in work.op.operands),
         work.partial.bits if work.partial is not None else 0,
     )
-
-
-def _walks(operand: Operand, loop: str) -> bool:
-    return any(dim == loop for axis in operand.index or () for dim, _ in axis.terms)
-
-
-def _aligned(size: int, space: Space) -> int:
-    return -(-size // space.alignment_bytes) * space.alignment_bytes

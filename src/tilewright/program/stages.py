@@ -14,6 +14,7 @@ from typing import Literal
 from tilewright.mapping.nest import runs_on_array
 from tilewright.network.graph import Index, Network, Op, Operand, Tensor
 from tilewright.network.kinds import KIND_CLASSES
+from tilewright.program.tile import tileable
 
 _IN_PASSING = """
 relu relu6 leaky_relu prelu clip batch_norm add sub mul div quantize dequantize requantize cast
@@ -47,6 +48,11 @@ class Stage:
             return self.op.outputs
         last = self.fused[-1].outputs[0]
         return (replace(self.op.outputs[0], tensor=last.tensor),)
+
+    @cached_property
+    def tileable(self) -> tuple[list[str], list[str], list[str]]:
+        """Loops that may be cut: those of the weights, the other ones of the result, and sums."""
+        return tileable(self.op)
 
 
 @dataclass(frozen=True, slots=True)

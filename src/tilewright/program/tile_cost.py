@@ -19,7 +19,6 @@ from tilewright.program.core_model import CoreModelCosts, core_model_costs
 from tilewright.program.model import Charge
 from tilewright.program.places import Places
 from tilewright.program.stages import Stage
-from tilewright.program.tile import tileable
 
 UNLIMITED: Final = 2**62
 CARRIERS: Final[Mapping[str, str]] = dict(DEFAULT_LINKS)
@@ -58,6 +57,7 @@ class TileCosts:
     """What tells the cycles of tiles instead of their mappings."""
     _found: dict[object, TileCost] = field(default_factory=dict)
     _nests: dict[str, tuple[LoopNest, Hierarchy]] = field(default_factory=dict)
+    _unrolled: dict[str, Mapping[str, int]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.core_model = core_model_costs(self.network, self.places)
@@ -83,8 +83,13 @@ class TileCosts:
             self._nests[op.name] = with_partial_sums(nest, width), hierarchy
         return self._nests[op.name]
 
-    def unrolled(self, op: Op) -> dict[str, int]:
+    def unrolled(self, op: Op) -> Mapping[str, int]:
         """How many steps of each loop the array takes at once, in the most promising unrolling."""
+        if op.name not in self._unrolled:
+            self._unrolled[op.name] = self._most_promising(op)
+        return self._unrolled[op.name]
+
+    def _most_promising(self, op: Op) -> dict[str, int]:
         nest, hierarchy = self.nest(op)
         _, unrolling = ranked_unrollings(nest, hierarchy)[0]
         factors: dict[str, int] = {}
@@ -110,7 +115,7 @@ class TileCosts:
         model = self.core_model
         if model is None:
             return None
-        sums = tileable(stage.op)[2]
+        sums = stage.tileable[2]
 
         def cycles(lengths: Mapping[str, int]) -> int | None:
             cut = any(lengths[loop] < stage.op.sizes[loop] for loop in sums)

@@ -9,10 +9,10 @@ from typing import Final
 from tilewright.errors import InfeasibleError, Problem
 from tilewright.network.graph import Op
 from tilewright.program.boxes import Ranges
-from tilewright.program.residence import Layout
+from tilewright.program.layout import Layout
 from tilewright.program.stages import Stage
 from tilewright.program.tile import Tiling
-from tilewright.program.tile_cost import Sums
+from tilewright.program.tile_cost import WHOLE_SUM, Sums
 
 MOST_TILES: Final = 150_000
 
@@ -25,6 +25,11 @@ class Tile:
     part: Ranges
     ranges: Ranges
     sums: Sums
+
+    @property
+    def lengths(self) -> dict[str, int]:
+        """How far each loop runs."""
+        return {dim: stop - start for dim, (start, stop) in self.ranges.items()}
 
 
 def refuse_too_many(stages: Sequence[Stage], layout: Layout, most: int = MOST_TILES) -> None:
@@ -44,17 +49,30 @@ def _count(number: int, layout: Layout) -> int:
     tiling, parts = layout.tilings[number], layout.parts[number]
     flow = layout.flows.get(number)
     if flow is None:
-        return sum(_tiles_in(part, tiling) for part in parts)
+        return sum(tiles_in(part, tiling) for part in parts)
     loop, total = flow.loops[number], 0
     for turn in flow.turns:
         if turn.stage == number:
             rows = {loop: (turn.start, turn.stop)}
-            total += sum(_tiles_in({**part, **rows}, tiling) for part in parts)
+            total += sum(tiles_in({**part, **rows}, tiling) for part in parts)
     return total
 
 
-def _tiles_in(part: Ranges, tiling: Tiling) -> int:
+def tiles_in(part: Ranges, tiling: Tiling) -> int:
+    """How many tiles a core's part of a stage is cut into."""
     return prod(-(-(part[d][1] - part[d][0]) // tiling.lengths[d]) for d in tiling.order)
+
+
+def tiles_of(stage: Stage, parts: Sequence[Ranges], tiling: Tiling) -> list[list[Tile]]:
+    """The tiles of a stage by core, in the order of its tiling."""
+    sums = [dim for dim in stage.tileable[2] if dim in tiling.order]
+    return [
+        [
+            Tile(core, part, ranges, sums_of(part, ranges, sums) if sums else WHOLE_SUM)
+            for ranges in tile_ranges(part, tiling.lengths, tiling.order)
+        ]
+        for core, part in enumerate(parts)
+    ]
 
 
 def tile_ranges(

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from tilewright.network.graph import Network
 from tilewright.planner import Plan
 from tilewright.program.cascade import Cascade
 from tilewright.program.model import Program, Timetable
@@ -46,7 +47,6 @@ class CascadeFigures:
     def pace_text(self) -> str:
         """How much of the last result a step makes."""
         return f"{self.step_rows:,} of {self.rows:,} {self.along} a step"
-
 
     @property
     def text(self) -> str:
@@ -140,7 +140,7 @@ def cascades_of_json(data: Mapping[str, Any]) -> tuple[CascadeFigures, ...]:
     )
 
 
-def rolling_buffers(program: Program) -> Iterator[RollingBuffer]:
+def rolling_buffers(program: Program, network: Network) -> Iterator[RollingBuffer]:
     """Buffers whose bytes hold several parts of one tensor, one after the other."""
     laps: dict[int, dict[str, list[int]]] = {}
     for number, buffer in enumerate(program.buffers):
@@ -152,8 +152,8 @@ def rolling_buffers(program: Program) -> Iterator[RollingBuffer]:
         axes = [axis for axis, spans in enumerate(zip(*boxes, strict=True)) if len(set(spans)) > 1]
         if len(axes) == 1:
             start, stop = program.buffers[root].box[axes[0]]
-            behind = max(box[axes[0]][1] for box in boxes)
-            yield RollingBuffer(buffer=root, axis=axes[0], rows=stop - start, of_rows=behind)
+            of_rows = network.by_name[program.buffers[root].tensor].shape[axes[0]]
+            yield RollingBuffer(buffer=root, axis=axes[0], rows=stop - start, of_rows=of_rows)
 
 
 def several_ops(cascades: Sequence[CascadeFigures]) -> list[CascadeFigures]:

@@ -397,7 +397,7 @@ def _facts(found: Explanation, cycles: int) -> Iterator[tuple[str, str]]:
         yield "cycles", f"{row.busy_cycles:,} in {row.tiles} tiles, {row.idle_cycles:,} waiting"
         yield "bound by", row.bound_by
         if row.cascade is not None:
-            yield "cascade", row.cascade.text
+            yield "cascade" if len(row.cascade.ops) > 1 else "runs", row.cascade.text
     else:
         yield "cycles", f"{cycles:,}"
         if found.replay_cycles < cycles:

@@ -9,7 +9,12 @@ from tilewright import __version__
 from tilewright.mapping.text import mapping_text
 from tilewright.planner import Plan
 from tilewright.program.model import Task
-from tilewright.report.cascades import cascade_json, ops_taking_turns, rolling_buffers
+from tilewright.report.cascades import (
+    cascade_json,
+    ops_taking_turns,
+    rolling_buffers,
+    several_ops,
+)
 from tilewright.report.explain import explanation_json, longest_steps
 from tilewright.report.lives import port_holds, purposes
 from tilewright.report.machine import peak_macs
@@ -220,7 +225,7 @@ def _buffers(plan: Plan, record: PlanRecord) -> dict[str, Any]:
     ]
     buffers = [program.buffers[number] for number in kept]
     roles = {tensor.name: ROLES.index(tensor.role) for tensor in plan.network.tensors}
-    rolling = rolling_texts(record)
+    rolling = rolling_texts(plan, record)
     return {
         "number": kept,
         "name": [buffer.name for buffer in buffers],
@@ -238,9 +243,9 @@ def _buffers(plan: Plan, record: PlanRecord) -> dict[str, Any]:
     }
 
 
-def rolling_texts(record: PlanRecord) -> dict[int, str]:
+def rolling_texts(plan: Plan, record: PlanRecord) -> dict[int, str]:
     """By rolling buffer how much of its tensor it holds at once."""
-    program = record.timetable.program
+    program = plan.program
     made = {op.name: (*op.reads, *op.writes) for op in record.ops}
     words = {
         (tensor, cascade.axis): cascade.along
@@ -251,12 +256,12 @@ def rolling_texts(record: PlanRecord) -> dict[int, str]:
     return {
         rolling.buffer: f"{rolling.rows:,} of {rolling.of_rows:,} "
         + words.get((program.buffers[rolling.buffer].tensor, rolling.axis), "rows")
-        for rolling in rolling_buffers(program)
+        for rolling in rolling_buffers(program, plan.network)
     }
 
 
 def _cascades(record: PlanRecord, rows: Sequence[OpRow]) -> list[dict[str, Any]]:
-    """Cascades with the numbers of their ops; in a plan of single pixels, ops that take turns."""
+    """Cascades of several ops, by number; in a plan of single pixels, ops that take turns."""
     number = {row.name: place for place, row in enumerate(rows)}
     if not record.cascades:
         return [
@@ -269,7 +274,7 @@ def _cascades(record: PlanRecord, rows: Sequence[OpRow]) -> list[dict[str, Any]]
             "numbers": [number[op] for op in cascade.ops],
             "pace": cascade.pace_text,
         }
-        for cascade in record.cascades
+        for cascade in several_ops(record.cascades)
     ]
 
 
@@ -279,10 +284,12 @@ def _ops(record: PlanRecord, rows: Sequence[OpRow]) -> dict[str, Any]:
         "busy_cycles", "stall_cycles", "idle_cycles", "energy_pj", "traffic_bytes", "utilisation",
         "bound_by", "mapping", "idle_causes",
     )  # fmt: skip
-    place = {op: number for number, c in enumerate(record.cascades) for op in c.ops}
+    several = several_ops(record.cascades)
+    place = {op: number for number, cascade in enumerate(several) for op in cascade.ops}
     return {
         **{name: [getattr(row, name) for row in rows] for name in names},
         "cascade": [place.get(row.name) for row in rows],
+        "pace": [row.cascade.pace_text if row.cascade else "" for row in rows],
     }
 
 

@@ -16,6 +16,7 @@ SCRIPTS = (
     "ops.js",
     "charts.js",
     "machine.js",
+    "cascades.js",
     "network.js",
     "why.js",
     "main.js",

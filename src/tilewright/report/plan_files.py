@@ -80,7 +80,7 @@ def plan_json(plan: Plan) -> dict[str, Any]:
         "control_edges": timetable.edges,
         "given": program.given,
         "results": program.results,
-        "rolling_buffers": [asdict(rolling) for rolling in rolling_buffers(program)],
+        "rolling_buffers": [asdict(rolling) for rolling in rolling_buffers(program, plan.network)],
         **record_json(record_of(plan, {})),
     }
 

@@ -5,7 +5,7 @@ from typing import Any
 
 from tilewright.planner import Plan
 from tilewright.program.model import Timetable
-from tilewright.report.cascades import CascadeFigures, cascades_of
+from tilewright.report.cascades import CascadeFigures, cascades_of, several_ops
 from tilewright.report.lives import bytes_in_use, port_holds, purposes
 
 ENGINES, PORTS, MEMORIES, CASCADES = 1, 2, 3, 4
@@ -30,9 +30,7 @@ def trace_events(plan: Plan) -> dict[str, Any]:
     }
 
 
-def timetable_events(
-    timetable: Timetable, cascades: Sequence[CascadeFigures] = ()
-) -> list[Event]:
+def timetable_events(timetable: Timetable, cascades: Sequence[CascadeFigures] = ()) -> list[Event]:
     """The events of a timetable: names first, then slices, counters, flows and cascades."""
     tracks = _tracks(timetable)
     return [
@@ -148,6 +146,7 @@ def _flows(timetable: Timetable, tracks: dict[tuple[str, int], int]) -> Iterator
 
 def _cascades(timetable: Timetable, cascades: Sequence[CascadeFigures]) -> Iterator[Event]:
     """A slice from the first to the last tile of each cascade, side by side where they overlap."""
+    cascades = several_ops(cascades)
     if not cascades:
         return
     yield _meta("process_name", CASCADES, 0, {"name": "cascades"})

@@ -21,6 +21,7 @@ of all copies for c(0) ... c(i) over k.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from math import ceil
 
 import numpy as np
@@ -200,6 +201,7 @@ def _reading_steps(
     """
     first: dict[int, int] = {}
     last: dict[int, int] = {}
+    only_copied = cache(lambda root: _only_copied(tables, root))
     for step, task in enumerate(queue):
         for copy in tables.after[task]:
             if tables.kind[copy] != LOAD or tables.engine[copy] != dma:
@@ -207,7 +209,7 @@ def _reading_steps(
             if len(tables.writes[copy]) != 1 or len(tables.touched[copy]) != 1:
                 continue
             root = tables.touched[copy][0]
-            if root in tables.touched[task] and _only_copied(tables, root):
+            if root in tables.touched[task] and only_copied(root):
                 first.setdefault(copy, step)
                 last[copy] = step
     return first, last

@@ -9,8 +9,9 @@ from tilewright.mapping.search import SearchOptions
 from tilewright.network import moves, nests
 from tilewright.network.graph import Network
 from tilewright.network.zoo import layers
+from tilewright.program.layout import Layout
 from tilewright.program.places import places_of
-from tilewright.program.residence import Layout, Residence
+from tilewright.program.residence import Residence
 from tilewright.program.stages import stages_of, storages
 from tilewright.program.tile_cost import TileCosts
 

@@ -17,8 +17,8 @@ def exp(net: Draft, name: str, data: Tensor) -> Tensor:
     return layers.activation(net, name, data, "exp")
 
 
-def program(network: Network, cores: int, cascade: Cascade) -> Program:
-    machine = small_machine(Small(size_bytes=4096, cores=cores, dma=True))
+def program(network: Network, cores: int, cascade: Cascade, *, size_bytes: int = 4096) -> Program:
+    machine = small_machine(Small(size_bytes=size_bytes, cores=cores, dma=True))
     made = cascaded(network, machine, cascade)
     assert made.lowered.layout.rings
     return made.lowered.program
@@ -52,3 +52,21 @@ def test_whoever_writes_over_a_row_waits_for_its_last_reader() -> None:
     at = {task.name: number for number, task in enumerate(found.tasks)}
     # A ring of three rows: row 3 takes the place of row 0, which the pool reads for its row 0.
     assert at["pool [OY0:1]"] in found.tasks[at["a [OY3:4]"]].after
+
+
+def test_only_what_a_cascade_reads_comes_through_its_ring() -> None:
+    net = layers.draft("half", 8)
+    data = layers.given(net, "x", (1, 4, 13, 4))
+    early = exp(net, "early", data)
+    late = exp(net, "late", exp(net, "b", exp(net, "a", early)))
+    network = net.finish(layers.concat(net, "joined", [late, early], 2))
+    # `early` lies behind `late`, which is not there yet when `a` reads `early`.
+    found = program(network, 1, Cascade(first=1, last=2, axis=CHANNELS, step=1), size_bytes=256)
+    reads = [
+        access.box[2]
+        for task in found.tasks
+        for access in task.reads
+        if task.kind == "load" and found.buffers[access.buffer].tensor == "joined"
+    ]
+    assert reads
+    assert set(reads) == {(13, 26)}

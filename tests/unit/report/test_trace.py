@@ -8,14 +8,16 @@ that moment; counters carry numbers.
 
 import json
 from bisect import bisect_right
+from dataclasses import replace
 from itertools import pairwise
 from typing import Any
 
 import pytest
-from tests.report_plans import small_plan
+from tests.report_plans import cascaded_plan, small_plan
 from tests.report_timetables import by_hand
 
-from tilewright.report.trace import ENGINES, PORTS, timetable_events, trace_events
+from tilewright.report.cascades import cascades_of
+from tilewright.report.trace import CASCADES, ENGINES, PORTS, timetable_events, trace_events
 
 Event = dict[str, Any]
 Track = tuple[int, int]
@@ -120,3 +122,16 @@ def test_a_plans_trace_is_loaded_without_a_fault(machine: str) -> None:
     assert max(e["ts"] + e["dur"] for e in slices) == made.cycles
     peaks = [e["args"]["bytes"] for e in events if e["ph"] == "C"]
     assert max(peaks) <= max(s.size_bytes for s in made.program.spaces if s.kind == "scratchpad")
+
+
+def test_a_trace_with_cascades_is_loaded_without_a_fault() -> None:
+    assert faults(trace_events(cascaded_plan())["traceEvents"]) == []
+
+
+def test_cascades_that_overlap_in_time_lie_on_tracks_of_their_own() -> None:
+    first = cascades_of(cascaded_plan())[0]
+    pairs = (("first", "third"), ("second", "other"))
+    events = timetable_events(by_hand(), [replace(first, ops=ops) for ops in pairs])
+    assert faults(events) == []
+    slices = [(e["tid"], e["ts"], e["dur"]) for e in events if e["pid"] == CASCADES and "ts" in e]
+    assert slices == [(1, 10, 40), (2, 30, 10)]

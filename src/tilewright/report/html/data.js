@@ -84,6 +84,11 @@ function shortened(text, length) {
   return text.length <= length ? text : `…${text.slice(text.length - length + 1)}`;
 }
 
+// The first of joined names, as converters make them of all that an op stands for.
+function firstName(text) {
+  return text.split(';', 1)[0];
+}
+
 // The end of a text, as much as a width has room for.
 function fittingEnd(context, text, width) {
   let length = text.length;

@@ -64,6 +64,12 @@ function taskDetail(task) {
   ];
 }
 
+// The first of joined names as a heading, and all of them below.
+function nameHeading(name) {
+  const heading = element('h2', {}, firstName(name));
+  return firstName(name) === name ? [heading] : [heading, element('p', { className: 'hint all-names' }, name)];
+}
+
 function bufferDetail(n) {
   const { name, size, address, start, end, box, role, space, number, rolling } = plan.buffers;
   const users = [];
@@ -71,7 +77,7 @@ function bufferDetail(n) {
     if (reads.includes(number[n]) || plan.tasks.writes[task].includes(number[n])) users.push(task);
   });
   return [
-    element('h2', {}, name[n]),
+    ...nameHeading(name[n]),
     facts([
       ['role', ROLE_NAMES[plan.roles[role[n]]]],
       ['memory', plan.spaces[space[n]].name],
@@ -94,7 +100,7 @@ function opDetail(op) {
     if (of === op) tasks.push(task);
   });
   return [
-    element('h2', {}, ops.name[op]),
+    ...nameHeading(ops.name[op]),
     facts([
       ['kind', ops.kind[op]],
       ['applied in passing', ops.fused[op].join(', ')],
@@ -107,9 +113,9 @@ function opDetail(op) {
       ['energy', energy(ops.energy_pj[op])],
       ['traffic', bytes(ops.traffic_bytes[op])],
       ['bound by', ops.bound_by[op]],
-      ['cascade', cascade === null ? '' : cascadeText(cascade)],
+      cascade === null ? ['runs', ops.pace[op]] : ['cascade', `${cascade + 1}: ${ops.pace[op]}`],
     ]),
-    cascade === null ? '' : linkList('Ops of the cascade', plan.cascades[cascade].numbers.map((other) => [ops.name[other], ops.kind[other], other === op ? null : () => select('op', other)])),
+    cascade === null ? '' : linkList('Ops of the cascade', plan.cascades[cascade].numbers.map((other) => [firstName(ops.name[other]), ops.kind[other], other === op ? null : () => select('op', other)])),
     element('p', {}, link('Show in the timeline', () => {
       showTab('timeline');
       changeRange(ops.start_cycle[op] - 50, ops.end_cycle[op] + 50);

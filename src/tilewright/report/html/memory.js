@@ -117,7 +117,7 @@ function isHidden(crowd, left, top, bottom) {
 // What a buffer is called in the map; of a rolling one, how much of its tensor it holds.
 function bufferName(n) {
   const { name, rolling } = plan.buffers;
-  return rolling[n] ? `${rolling[n]} of ${name[n]}` : name[n];
+  return rolling[n] ? `${rolling[n]} of ${firstName(name[n])}` : firstName(name[n]);
 }
 
 // Stripes over rolling buffers, as their contents change while they stand.
@@ -251,7 +251,7 @@ function bufferAt(x, y) {
 }
 
 function fillPeakTable() {
-  const { start, end, size, address, role } = plan.buffers;
+  const { start, end, size, name, address, role, rolling } = plan.buffers;
   const [cycle, total] = memoryMap.peak;
   const alive = memoryMap.buffers.filter((n) => start[n] <= cycle && end[n] > cycle);
   alive.sort((a, b) => size[b] - size[a] || a - b);
@@ -269,7 +269,7 @@ function fillPeakTable() {
     const row = element(
       'tr',
       {},
-      element('td', {}, bufferName(n)),
+      element('td', { title: name[n] }, rolling[n] ? bufferName(n) : shortened(bufferName(n), 40)),
       element('td', {}, plan.roles[role[n]]),
       bar,
       ...cells.map((text) => element('td', { className: 'number' }, text)),

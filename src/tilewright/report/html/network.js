@@ -1,6 +1,6 @@
 // The network as a graph of its ops, from top to bottom; cascades are framed.
 
-const graphSizes = { node: 190, height: 38, across: 26, down: 26, margin: 24, label: 18 };
+const graphSizes = { node: 240, height: 38, across: 26, down: 26, margin: 24, label: 18 };
 
 // The length of the longest way to each op decides its layer.
 function graphLayers() {
@@ -43,24 +43,13 @@ function graphPlaces() {
   }
   const least = Math.min(...column);
   const { node, height, across, down, margin } = graphSizes;
-  const labels = labelRoom(layer, layers.length);
+  const frames = cascadeFrames(column, layer);
+  const labels = labelRoom(frames, layer, layers.length);
   const places = column.map((at, op) => ({
     x: margin + (at - least) * (node + across),
     y: margin + layer[op] * (height + down) + labels[layer[op]],
   }));
-  return { places, layer };
-}
-
-// Cascades that are framed: those of several ops.
-function framedCascades() {
-  return plan.cascades.flatMap((cascade, number) => (cascade.numbers.length > 1 ? [{ ...cascade, number }] : []));
-}
-
-// By layer, the room that labels of frames take above it.
-function labelRoom(layer, layers) {
-  const starts = new Set(framedCascades().map(({ numbers }) => Math.min(...numbers.map((op) => layer[op]))));
-  let room = 0;
-  return Array.from({ length: layers }, (_, number) => (room += starts.has(number) ? graphSizes.label : 0));
+  return { places, layer, frames };
 }
 
 // An edge to the next layer is a curve; others run down beside all ops between, at `side`.
@@ -86,7 +75,7 @@ function drawEdges(svg, places, layer) {
   });
   plan.graph.edges.forEach(([from, to], number) => {
     const between = rights.slice(layer[from], layer[to] + 1);
-    const side = layer[to] - layer[from] > 1 ? Math.max(...between) + 12 + 7 * (number % 3) : null;
+    const side = layer[to] - layer[from] > 1 ? Math.max(...between) + 18 + 7 * (number % 3) : null;
     svg.append(drawn('path', {
       d: edgePath(places[from], places[to], side),
       fill: 'none',
@@ -97,35 +86,14 @@ function drawEdges(svg, places, layer) {
   });
 }
 
-function cascadeText(number) {
-  const { numbers, pace } = plan.cascades[number];
-  return `cascade ${number + 1}: ${pace || `${numbers.length} ops whose tiles take turns`}`;
-}
-
-function drawFrames(svg, places) {
-  const { node, height, label } = graphSizes;
-  for (const { numbers: ops, number } of framedCascades()) {
-    const left = Math.min(...ops.map((op) => places[op].x)) - 9;
-    const top = Math.min(...ops.map((op) => places[op].y)) - 5 - label;
-    const right = Math.max(...ops.map((op) => places[op].x)) + node + 9;
-    const bottom = Math.max(...ops.map((op) => places[op].y)) + height + 8;
-    const group = drawn('g', { class: 'cascade' });
-    const width = right - left;
-    group.append(drawn('rect', { x: left, y: top, width, height: bottom - top, rx: 10 }));
-    group.append(drawn('text', { x: left + 10, y: top + 15 }, cascadeText(number)));
-    hoverText(group, `${cascadeText(number)}\n${ops.length} ops run side by side`);
-    svg.append(group);
-  }
-}
-
-function drawNode(op, place, most) {
+function drawNode(op, place, most, pen) {
   const { node, height } = graphSizes;
   const { name, kind, busy_cycles: busy, bound_by: boundBy } = plan.ops;
   const share = busy[op] / most;
   const group = drawn('g', { class: 'clickable', tabindex: 0, role: 'button', 'aria-label': name[op], 'data-op': op });
   const fill = `color-mix(in srgb, var(--array) ${Math.round(8 + 62 * share)}%, var(--raised))`;
   group.append(drawn('rect', { x: place.x, y: place.y, width: node, height, rx: 7, style: `fill: ${fill}`, stroke: 'var(--line)' }));
-  group.append(drawn('text', { x: place.x + 10, y: place.y + 16 }, shortened(name[op], 27)));
+  group.append(drawn('text', { x: place.x + 10, y: place.y + 16 }, fittingEnd(pen, firstName(name[op]), node - 20)));
   group.append(drawn('text', { x: place.x + 10, y: place.y + 31, class: share > 0.5 ? '' : 'soft' }, `${kind[op]}, ${count(busy[op])} cycles`));
   hoverText(group, `${name[op]}\n${cycles(busy[op])}\nbound by ${boundBy[op]}`);
   onActivate(group, () => select('op', op));
@@ -133,7 +101,7 @@ function drawNode(op, place, most) {
 }
 
 function drawNetwork() {
-  const { places, layer } = graphPlaces();
+  const { places, layer, frames } = graphPlaces();
   if (!places.length) return;
   const { node, height, margin } = graphSizes;
   const width = Math.max(...places.map((p) => p.x)) + node + margin + 40;
@@ -141,10 +109,12 @@ function drawNetwork() {
   const svg = drawn('svg', { width, height: tall, 'aria-label': `Network ${plan.network}` });
   const marker = drawn('marker', { id: 'edge-mark', viewBox: '0 0 8 8', refX: 7, refY: 4, markerWidth: 6, markerHeight: 6, orient: 'auto' }, drawn('path', { d: 'M0 0L8 4L0 8z', fill: 'var(--soft)' }));
   svg.append(drawn('defs', {}, marker));
-  drawFrames(svg, places);
+  const labels = drawFrames(svg, places, frames);
   drawEdges(svg, places, layer);
+  svg.append(...labels);
   const most = Math.max(1, ...plan.ops.busy_cycles);
-  places.forEach((place, op) => svg.append(drawNode(op, place, most)));
+  const pen = labelPen();
+  places.forEach((place, op) => svg.append(drawNode(op, place, most, pen)));
   const holder = byId('network');
   holder.replaceChildren(svg);
   holder.scrollLeft = places[0].x + node / 2 - holder.clientWidth / 2;

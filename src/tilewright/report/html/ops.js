@@ -1,9 +1,10 @@
 // The ops as a table that can be sorted and searched, with bars.
 
-const OP_COLUMNS = [
-  { key: 'name', title: 'Op', text: (v) => v },
+const ALL_OP_COLUMNS = [
+  { key: 'name', title: 'Op', text: (v) => shortened(firstName(v), 24) },
   { key: 'kind', title: 'Kind', text: (v) => v },
   { key: 'tiles', title: 'Tiles', text: count, numeric: true },
+  { key: 'cascade', title: 'Cascade', text: (v) => (v === null ? '' : String(v + 1)), numeric: true, hint: 'the cascade that it runs in, by number' },
   { key: 'busy_cycles', title: 'Cycles', text: count, numeric: true, bar: true, hint: 'busy cycles of arrays and vector units' },
   { key: 'idle_cycles', title: 'Waiting', text: count, numeric: true, bar: true, hint: 'cycles its engines stood idle before its tiles' },
   { key: 'stall_cycles', title: 'Stalls', text: count, numeric: true, bar: true, hint: 'cycles in its tiles in which a port holds the array up' },
@@ -12,9 +13,8 @@ const OP_COLUMNS = [
   { key: 'traffic_bytes', title: 'Traffic', text: bytes, numeric: true, bar: true, hint: 'bytes that cross the edge of the chip' },
   { key: 'bound_by', title: 'Bound by', text: (v) => v },
 ];
-if (plan.ops.cascade.some((cascade) => cascade !== null)) {
-  OP_COLUMNS.splice(3, 0, { key: 'cascade', title: 'Cascade', text: (v) => (v === null ? '' : String(v + 1)), numeric: true, hint: 'the cascade that it runs in, by number' });
-}
+// Columns without a single figure are left out.
+const OP_COLUMNS = ALL_OP_COLUMNS.filter((column) => plan.ops[column.key].some((value) => value !== null));
 
 const opsTable = { column: null, descending: false, rows: [] };
 

@@ -1,0 +1,273 @@
+"""Tilewright beside Arm's Vela 5.2.0 (its Python core) on TFLite networks.
+
+    python benchmarks/vela.py [--models FOLDER] [--live [PYTHON]] [--part NAME ...] [--results FILE]
+
+`memory`   peak SRAM of plans with the objective `memory`, against `--optimise Size`
+`traffic`  feature-map bytes from and to DRAM with the objective `traffic` in a given SRAM
+`limits`   whether there is a plan in a given SRAM where Vela fails or takes more than it was given
+`cycles`   cycles of plans with the objective `latency`, against Vela without a limit
+
+Every plan and every run of Vela has a process of its own. With `--live` Vela runs beside us, in the
+given Python or in an environment that is made on first use; otherwise its recorded runs serve,
+whose CPU seconds were taken elsewhere. Networks and recorded runs lie outside the repository. A row
+is appended to the results file, from which the next call resumes. Ratios are ours over Vela's.
+"""
+
+import argparse
+import json
+import os
+import sys
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass
+from functools import partial
+from math import exp, log
+from pathlib import Path
+from typing import Any, Literal, assert_never, get_args
+
+from vela_peer import Key, VelaRun, live_run, recorded_runs, run_process, vela_python
+
+Part = Literal["memory", "traffic", "limits", "cycles"]
+BESIDE = Path(__file__).resolve().parents[2] / "shared"
+SRAM_SIZES = (384 * 1024, 128 * 1024, 64 * 1024)
+U55 = ("ethos_u55_128", "ethos_u55_256")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Case:
+    """A network on a machine, and what is asked of both tools."""
+
+    part: Part
+    machine: str
+    network: str
+    objective: str
+    setting: str
+    sram_bytes: int | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Row:
+    """What both tools say to a case; `ours` is as `vela_plan.py` tells it."""
+
+    case: Case
+    ours: dict[str, Any]
+    process_cpu_s: float
+    vela: VelaRun
+
+
+def cases(part: Part, networks: Sequence[str]) -> Iterator[Case]:
+    asked: list[tuple[str, str, str, int | None]]
+    match part:
+        case "memory":
+            asked = [(machine, "memory", "size", None) for machine in U55]
+        case "traffic":
+            asked = [("ethos_u65_256", "traffic", f"speed {n}", n) for n in SRAM_SIZES]
+        case "limits":
+            asked = [(m, "latency", f"speed {n}", n) for m in U55 for n in SRAM_SIZES]
+        case "cycles":
+            asked = [(machine, "latency", "speed", None) for machine in (*U55, "ethos_u65_256")]
+        case _:
+            assert_never(part)
+    for machine, objective, setting, sram_bytes in asked:
+        for network in networks:
+            yield Case(
+                part=part,
+                machine=machine,
+                network=network,
+                objective=objective,
+                setting=setting,
+                sram_bytes=sram_bytes,
+            )
+
+
+def planned(case: Case, models: Path) -> tuple[dict[str, Any], float]:
+    """Figures of our plan, and the CPU seconds of the whole process."""
+    script = Path(__file__).with_name("vela_plan.py")
+    path = models / f"{case.network}.tflite"
+    command = [sys.executable, str(script), str(path), case.machine, case.objective]
+    command += [str(case.sram_bytes)] if case.sram_bytes is not None else []
+    process = run_process(command)
+    if process.code != 0:
+        raise SystemExit(f"{' '.join(command)}\n{process.errors[-2000:]}")
+    return json.loads(process.output), process.cpu_s
+
+
+def is_worth_a_plan(case: Case, vela: VelaRun) -> bool:
+    """Whether a case tells anything: limits that Vela keeps do not."""
+    if case.part != "limits":
+        return not vela.failure or case.part == "traffic"
+    assert case.sram_bytes is not None
+    return bool(vela.failure) or vela.sram_bytes > case.sram_bytes
+
+
+def geomean(ratios: Sequence[float]) -> float:
+    return exp(sum(map(log, ratios)) / len(ratios))
+
+
+def compared_bytes(row: Row) -> tuple[float, float]:
+    """What the part is about: ours and Vela's."""
+    match row.case.part:
+        case "memory" | "limits":
+            return row.ours["sram_bytes"], row.vela.sram_bytes
+        case "traffic":
+            return row.ours["feature_map_bytes"], row.vela.feature_map_bytes
+        case "cycles":
+            return row.ours["cycles"], row.vela.cycles
+
+
+HEAD = {
+    "memory": ("SRAM, B", "Vela's", "ratio", "input, output whole", "ratio", "cycles"),
+    "traffic": ("feature maps, B", "Vela's", "ratio"),
+    "limits": ("SRAM, B", "Vela's"),
+    "cycles": ("cycles", "Vela's", "ratio", "on CPU"),
+}
+CPU_HEAD = ("plan, CPU s", "Vela schedules", "process, CPU s", "Vela's")
+
+
+def figures(row: Row) -> list[str]:
+    """The cells of a part before those of CPU time."""
+    theirs = f"{compared_bytes(row)[1]:,.0f}" if not row.vela.failure else "fails"
+    if "error" in row.ours:
+        return ["no plan", theirs] + [""] * (len(HEAD[row.case.part]) - 2)
+    ours, peers = compared_bytes(row)
+    cells = [f"{ours:,}", theirs]
+    if row.case.part == "limits":
+        return cells
+    cells.append(f"{ours / peers:.3f}" if peers else "")
+    if row.case.part == "memory":
+        whole = row.ours["whole_sram_bytes"]
+        cells += [f"{whole:,}", f"{whole / peers:.3f}"]
+        cells.append(f"{row.ours['cycles'] / row.vela.cycles:.2f}")
+    if row.case.part == "cycles":
+        cells.append(str(row.vela.cpu_ops))
+    return cells
+
+
+def cells_of(row: Row) -> list[str]:
+    where = row.case.machine
+    if row.case.sram_bytes is not None:
+        where += f", {row.case.sram_bytes // 1024} KiB"
+    schedule = row.vela.schedule_cpu_s
+    return [
+        where,
+        row.case.network,
+        *figures(row),
+        f"{row.ours['plan_cpu_s']:.2f}",
+        "" if schedule is None else f"{schedule:.2f}",
+        f"{row.process_cpu_s:.2f}",
+        f"{row.vela.process_cpu_s:.2f}",
+    ]
+
+
+def print_table(part: Part, rows: Sequence[Row]) -> None:
+    """A Markdown table, and the geometric means."""
+    head = ["machine", "network", *HEAD[part], *CPU_HEAD]
+    lines = [head, *(cells_of(row) for row in rows)]
+    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
+    for number, line in enumerate(lines):
+        padded = [
+            cell.ljust(width) if column < 2 else cell.rjust(width)
+            for column, (cell, width) in enumerate(zip(line, widths, strict=True))
+        ]
+        print("|", " | ".join(padded), "|")
+        if number == 0:
+            rules = ["-" * w if i < 2 else "-" * (w - 1) + ":" for i, w in enumerate(widths)]
+            print("|", " | ".join(rules), "|")
+    print()
+    for sentence in means(part, rows):
+        print(sentence)
+    print()
+
+
+def means(part: Part, rows: Sequence[Row]) -> Iterator[str]:
+    both = [row for row in rows if "error" not in row.ours and not row.vela.failure]
+    missing = sum("error" in row.ours for row in rows)
+    if missing:
+        yield f"without a plan: {missing}"
+    if part != "limits" and both:
+        counted = [row for row in both if compared_bytes(row)[1] and not _left_to_cpu(row)]
+        ratios = [ours / peers for ours, peers in map(compared_bytes, counted)]
+        if ratios:
+            more = sum(ratio > 1 for ratio in ratios)
+            yield f"geomean of {len(ratios)} ratios {geomean(ratios):.3f}, above 1: {more}"
+    if part == "memory" and both:
+        whole = [row.ours["whole_sram_bytes"] / row.vela.sram_bytes for row in both]
+        more = sum(ratio > 1 for ratio in whole)
+        yield f"with whole input and output {geomean(whole):.3f}, above 1: {more}"
+    processes = [row.process_cpu_s / row.vela.process_cpu_s for row in rows]
+    plans = [
+        row.ours["plan_cpu_s"] / row.vela.schedule_cpu_s for row in rows if row.vela.schedule_cpu_s
+    ]
+    for what, ratios in (("planning over Vela's scheduling", plans), ("processes", processes)):
+        if ratios:
+            yield f"CPU, {what}: geomean {geomean(ratios):.2f}"
+
+
+def _left_to_cpu(row: Row) -> bool:
+    """Whether cycles cannot be compared: Vela counts none for what it leaves to the CPU."""
+    return row.case.part == "cycles" and row.vela.cpu_ops > 0
+
+
+def known_rows(path: Path | None) -> dict[Case, Row]:
+    if path is None or not path.is_file():
+        return {}
+    found = {}
+    for line in path.read_text("utf-8").splitlines():
+        row = json.loads(line)
+        case = Case(**row["case"])
+        row["case"], row["vela"] = case, VelaRun(**row["vela"])
+        found[case] = Row(**row)
+    return found
+
+
+def arguments() -> argparse.Namespace:
+    reference = Path(os.environ.get("TILEWRIGHT_SHARED", BESIDE))
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--models", type=Path, default=reference / "models")
+    parser.add_argument(
+        "--recorded", type=Path, default=reference / "oracle" / "vela" / "summary.csv"
+    )
+    parser.add_argument("--live", nargs="?", const="", metavar="PYTHON")
+    parser.add_argument("--part", action="append", choices=get_args(Part))
+    parser.add_argument("--network", action="append", help="name of a file without .tflite")
+    parser.add_argument("--results", type=Path, help="a file to resume from and to append to")
+    return parser.parse_args()
+
+
+def rows_of(part: Part, networks: Sequence[str], given: argparse.Namespace) -> Iterator[Row]:
+    known = known_rows(given.results)
+    runs = recorded_runs(given.recorded)
+    live = None if given.live is None else partial(live_run, vela_python(given.live))
+    for case in cases(part, networks):
+        if case in known:
+            yield known[case]
+            continue
+        key: Key = case.network, case.machine, case.setting
+        if live is None and key not in runs:
+            print(f"{case.machine} {case.network} {case.setting}: not recorded", file=sys.stderr)
+            continue
+        path = given.models / f"{case.network}.tflite"
+        vela = runs[key] if live is None else live(path, case.machine, case.setting)
+        if not is_worth_a_plan(case, vela):
+            continue
+        ours, cpu_s = planned(case, given.models)
+        row = Row(case=case, ours=ours, process_cpu_s=cpu_s, vela=vela)
+        if given.results is not None:
+            with given.results.open("a", encoding="utf-8") as file:
+                file.write(json.dumps(asdict(row)) + "\n")
+        yield row
+
+
+def main() -> None:
+    given = arguments()
+    networks = sorted(path.stem for path in given.models.glob("*.tflite"))
+    networks = [name for name in networks if not given.network or name in given.network]
+    if not networks:
+        sys.exit("no such network, or the folder of networks is not here (give --models)")
+    for part in given.part or get_args(Part):
+        rows = list(rows_of(part, networks, given))
+        if rows:
+            print_table(part, rows)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,221 @@
+"""Emitting tasks: the tiles of one stage after the other, or of a cascade's stages in turns."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from itertools import chain, zip_longest
+
+from tilewright.program.boxes import is_empty
+from tilewright.program.build import Builder, Copy
+from tilewright.program.cascade import Flow
+from tilewright.program.held import Held
+from tilewright.program.homes import Homes
+from tilewright.program.layout import Layout
+from tilewright.program.model import Access, Box, Task
+from tilewright.program.reads import Reads
+from tilewright.program.stages import Stage
+from tilewright.program.task_cost import TaskCosts
+from tilewright.program.tile_cost import TileCosts
+from tilewright.program.tiles import Tile, label, tiles_in, tiles_of
+from tilewright.program.uses import StageUses, Use, stage_uses
+from tilewright.program.writes import Outgoing, Writes
+
+Sharing = Mapping[tuple[str, Box], tuple[int, ...]]
+"""Cores that want the same box of a tensor, where there are several cores."""
+
+
+@dataclass
+class Emitter:
+    """Emits the tasks of stages into a builder."""
+
+    homes: Homes
+    costs: TileCosts
+    stages: Sequence[Stage]
+    layout: Layout
+    builder: Builder
+    frugal: bool = False
+    """Whether no tile is held that the next task does not need."""
+    _uses: dict[int, StageUses] = field(default_factory=dict)
+    _last: dict[int, dict[int, int]] = field(default_factory=dict)
+    """By stage, each core's last tile."""
+
+    @cached_property
+    def _held(self) -> Held:
+        return Held(self.homes, self.layout, self.builder)
+
+    @cached_property
+    def _reads(self) -> Reads:
+        return Reads(self.homes, self._held, self.builder)
+
+    @cached_property
+    def _writes(self) -> Writes:
+        return Writes(self.homes, self.costs, self._held, self.builder)
+
+    @cached_property
+    def _task_costs(self) -> TaskCosts:
+        return TaskCosts(self.homes.places, self.costs, self.builder)
+
+    def emit(self) -> None:
+        """Emit all stages.
+
+        Raises:
+            InfeasibleError: a tile has no mapping, or nothing moves its operands.
+        """
+        for number in range(len(self.stages)):
+            flow = self.layout.flows.get(number)
+            if flow is None:
+                self._emit_stage(number)
+            elif number == flow.cascade.first:
+                self._emit_cascade(flow)
+
+    def results(self) -> tuple[int, ...]:
+        """The buffers that hold the network's outputs in the end."""
+        found = []
+        for tensor in self.homes.network.outputs:
+            outside = self._held.outside(self.homes.root(tensor.name))
+            found.append(self.builder.view(outside, tensor.name))
+        return tuple(found)
+
+    def _emit_stage(self, number: int) -> None:
+        """Emit a stage's tiles, one core's after the other's, in the order of its tiling."""
+        uses, parts = self._uses_of(number), self.layout.parts[number]
+        tiles = tiles_of(uses.stage, parts, self.layout.tilings[number])
+        sharing = _sharing(uses, tiles)
+        replaced = self.layout.in_place.get(number)
+        self._fetch_ahead(number)
+        for tile in _in_turn(tiles):
+            if replaced is not None:
+                self._held.take_place(replaced, uses.results[0].root, tile.core)
+            self._emit_tile(number, tile, sharing)
+        self._writes.forget_sums()
+
+    def _emit_cascade(self, flow: Flow) -> None:
+        """Emit the tiles of several stages, some rows of each in turn."""
+        self._held.begin_cascade(flow)
+        for turn in flow.turns:
+            uses = self._uses_of(turn.stage)
+            rows = {flow.loops[turn.stage]: (turn.start, turn.stop)}
+            parts = [{**part, **rows} for part in self.layout.parts[turn.stage]]
+            tiles = tiles_of(uses.stage, parts, self.layout.tilings[turn.stage])
+            sharing = _sharing(uses, tiles)
+            for tile in _in_turn(tiles):
+                self._emit_tile(turn.stage, tile, sharing)
+            self._writes.forget_sums()
+            if turn.stage not in self.layout.lasting:
+                self._reads.forget({use.tensor: None for use in uses.inputs if use.is_constant})
+        self._held.end_cascade()
+
+    def _uses_of(self, number: int) -> StageUses:
+        if number not in self._uses:
+            self._uses[number] = stage_uses(self.homes, self.stages[number])
+        return self._uses[number]
+
+    def _fetch_ahead(self, number: int) -> None:
+        """Let small constants of the next stages come with this stage's, in its transfers.
+
+        As many as a transfer moves while another one is set up; more would only come too early.
+        """
+        left = self._worth_joining - self._constant_bytes(number)
+        for later in range(number + 1, len(self.stages)):
+            left -= self._constant_bytes(later)
+            parts, tiling = self.layout.parts[later], self.layout.tilings[later]
+            if left < 0 or later in self.layout.flows:
+                return
+            if any(tiles_in(part, tiling) > 1 for part in parts):
+                return
+            uses = self._uses_of(later)
+            tiles = tiles_of(uses.stage, parts, tiling)
+            sharing = _sharing(uses, tiles)
+            for tile in chain.from_iterable(tiles):
+                for use, box in _boxes(uses, tile):
+                    if use.is_constant:
+                        cores = sharing.get((use.tensor, box), (tile.core,))
+                        self._reads.accesses(use, box, tile.core, cores)
+
+    @cached_property
+    def _worth_joining(self) -> int:
+        """Bytes that move in the time in which a transfer of constants is set up."""
+        places = self.homes.places
+        origin, home = places.origin("I2"), places.home("I2")
+        if origin is None or home is None:
+            return 0
+        route = places.routes.get((origin.name, places.named(home.name, 0).name))
+        return 0 if route is None else int(route.setup_cycles * route.bytes_per_cycle)
+
+    def _constant_bytes(self, number: int) -> int:
+        tensors = [self.homes.network.by_name[o.tensor] for o in self.stages[number].inputs]
+        return sum(t.size_bytes for t in tensors if t.role == "constant")
+
+    def _emit_tile(self, number: int, tile: Tile, sharing: Sharing) -> None:
+        """Emit a tile, the copies that it waits for before it, and those of its results after it."""
+        uses, core = self._uses_of(number), tile.core
+        reads: list[Access] = []
+        for use, box in _boxes(uses, tile):
+            reads += self._reads.accesses(use, box, core, sharing.get((use.tensor, box), (core,)))
+        self._reads.start_copies()
+        if tile.sums.continued:
+            reads.append(self._writes.partial_sums(uses, core, tile.ranges))
+        outgoing: list[Outgoing] = []
+        if tile.sums.unfinished:
+            writes = [self._writes.partial_sums(uses, core, tile.ranges)]
+        else:
+            writes, outgoing = self._writes.results(uses, core, tile.ranges)
+        last = self._last.setdefault(number, {})
+        before = (last[core],) if core in last else ()
+        last[core] = self.builder.add(self._task(uses.stage, tile, reads, writes, before))
+        if self.frugal:
+            self._reads.forget_all_but(reads)
+        for way in outgoing:
+            name = f"{self.builder.buffers[way.source.buffer].tensor} out"
+            self.builder.transfer([Copy(way.source, (way.target,), "store")], name=name)
+
+    def _task(
+        self,
+        stage: Stage,
+        tile: Tile,
+        reads: Sequence[Access],
+        writes: Sequence[Access],
+        before: tuple[int, ...],
+    ) -> Task:
+        cost = self._task_costs.cost(stage, tile, reads, writes)
+        return Task(
+            name=label(stage.op.name, tile.ranges, stage.op),
+            kind="compute",
+            engine=self._task_costs.engine(stage, tile.core, reads, writes),
+            cycles=cost.cycles,
+            reads=tuple(reads),
+            writes=tuple(writes),
+            after=before,
+            op=stage.op.name,
+            fused=() if tile.sums.unfinished else tuple(op.name for op in stage.fused),
+            tile=tuple((dim, *span) for dim, span in tile.ranges.items()),
+            mapping=cost.mapping,
+            ports=self._task_costs.streamed_ports(reads, writes),
+            charges=cost.charges,
+        )
+
+
+def _in_turn(tiles: Sequence[Sequence[Tile]]) -> Iterator[Tile]:
+    """The first tile of every core, then the second, and so on."""
+    for column in zip_longest(*tiles):
+        for tile in column:
+            if tile is not None:
+                yield tile
+
+
+def _boxes(uses: StageUses, tile: Tile) -> Iterator[tuple[Use, Box]]:
+    """What a tile reads; of a small constant, all that its core will ever want."""
+    for use in uses.inputs:
+        box = use.footprint.box(tile.part if use.comes_whole else tile.ranges)
+        if not is_empty(box):
+            yield use, box
+
+
+def _sharing(uses: StageUses, tiles: Sequence[Sequence[Tile]]) -> Sharing:
+    """Which cores want the same box of a tensor that comes from outside."""
+    wanted: dict[tuple[str, Box], dict[int, None]] = {}
+    if len(tiles) > 1:
+        for tile in chain.from_iterable(tiles):
+            for use, box in _boxes(uses, tile):
+                wanted.setdefault((use.tensor, box), {})[tile.core] = None
+    return {key: tuple(cores) for key, cores in wanted.items()}

@@ -1,0 +1,106 @@
+"""Buffers that outlive a task: what lies outside, what cores keep, and rolling buffers."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from functools import cached_property
+
+from tilewright.errors import InfeasibleError, Problem
+from tilewright.program.boxes import is_empty, overlap, shifted
+from tilewright.program.build import Builder, Copy
+from tilewright.program.cascade import Flow
+from tilewright.program.homes import Homes
+from tilewright.program.layout import Layout
+from tilewright.program.model import Access, Box
+from tilewright.program.rings import Ring, ring_box
+
+
+@dataclass
+class Held:
+    """Makes such buffers when they are first asked for."""
+
+    homes: Homes
+    layout: Layout
+    builder: Builder
+    rings: dict[tuple[str, int], Ring] = field(default_factory=dict)
+    """Rolling buffers of the cascade at hand, by root and core."""
+    _kept: dict[tuple[str, int], int] = field(default_factory=dict)
+
+    def outside(self, root: str) -> int:
+        """The buffer of a whole tensor outside the scratchpads.
+
+        Raises:
+            InfeasibleError: the machine has no place for it.
+        """
+        space = self.homes.outside(root)
+        if space is None:
+            message = f"tensor {root!r} has nowhere to come from or to go to"
+            hint = "declare an external memory, or a source and a sink"
+            raise InfeasibleError(Problem(message=message, hint=hint))
+        return self.builder.outside(root, space)
+
+    def kept(self, root: str, core: int) -> int | None:
+        """The buffer in which a core keeps a tensor; an input that is kept is loaded at once."""
+        box = self.layout.kept.get((root, core))
+        if box is None:
+            return None
+        if (root, core) not in self._kept:
+            space = self.homes.places.named(self.homes.of_kept(root), core)
+            buffer = self.builder.buffer(root, box, space)
+            self._kept[root, core] = buffer
+            if self.homes.network.by_name[root].role in ("input", "constant"):
+                copy = Copy(Access(self.outside(root), box), (Access(buffer, box),), "load")
+                self.builder.transfer([copy], name=f"{root} in")
+        return self._kept[root, core]
+
+    def take_place(self, name: str, made: str, core: int) -> None:
+        """Let a result take the place of an input that a core keeps."""
+        if (made, core) not in self._kept and (name, core) in self._kept:
+            self._kept[made, core] = self.builder.in_place(made, self._kept[name, core])
+
+    def begin_cascade(self, flow: Flow) -> None:
+        """Make a cascade's rolling buffers; those that fill from outside are empty at first."""
+        for rolling in self.layout.rolling[flow.cascade.first]:
+            roll, root, core = rolling.roll, rolling.root, rolling.core
+            space = self.homes.places.named(rolling.memory, core)
+            box = ring_box(rolling.box, roll.axis, roll.rows)
+            self.rings[root, core] = Ring(
+                builder=self.builder,
+                root=root,
+                box=rolling.box,
+                axis=roll.axis,
+                rows=roll.rows,
+                memory=rolling.memory,
+                buffer=self.builder.buffer(root, box, space),
+                arrived=None if root in flow.rolls else 0,
+            )
+
+    def end_cascade(self) -> None:
+        """Forget the rolling buffers."""
+        self.rings.clear()
+
+    def parts(self, tensor: str, box: Box) -> Iterator[tuple[int, Access]]:
+        """Parts of a box that cores keep, or have in their rolling buffers."""
+        root, below = self.homes.root_box(tensor, box)
+        for core in range(self.homes.places.cores):
+            ring = self.rings.get((root, core))
+            if ring is not None:
+                yield from ((core, access) for access in ring.accesses(tensor, box))
+            if (root, core) not in self.layout.kept:
+                continue
+            common = overlap(self.layout.kept[root, core], below)
+            if is_empty(common):
+                continue
+            kept = self.kept(root, core)
+            assert kept is not None
+            back = [start - moved for (start, _), (moved, _) in zip(box, below, strict=True)]
+            yield core, Access(self.builder.view(kept, tensor), shifted(common, back))
+
+    def goes_out(self, root: str) -> bool:
+        """Whether a tensor has to be outside: a result lies in it, or it is not kept."""
+        keys = [(root, core) for core in range(self.homes.places.cores)]
+        is_kept = any(key in self.layout.kept or key in self.rings for key in keys)
+        return root in self._results or not is_kept
+
+    @cached_property
+    def _results(self) -> frozenset[str]:
+        return frozenset(self.homes.root(tensor.name) for tensor in self.homes.network.outputs)

@@ -1,0 +1,104 @@
+"""Where stages want their operands, where tensors lie that are kept, and where all others are."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from tilewright.machine.model import OUTPUT_OPERAND
+from tilewright.network.graph import Network, Operand
+from tilewright.program.boxes import shifted, whole
+from tilewright.program.model import Box, Route, Space
+from tilewright.program.places import Places
+from tilewright.program.stages import Stage, Storage
+from tilewright.program.tile_cost import CARRIERS
+
+ANYWHERE = ""
+"""Instead of a memory's name: whatever scratchpad holds the tensor."""
+
+SMALL_SHARE = 16
+"""A constant beside the weights comes whole if it takes no more than this part of a memory."""
+
+
+@dataclass(frozen=True)
+class Homes:
+    """What a network and a machine say about where tensors lie, before anything is decided."""
+
+    network: Network
+    places: Places
+    storage: Mapping[str, Storage]
+
+    def root(self, tensor: str) -> str:
+        """The tensor in whose storage a tensor lies."""
+        return self.storage[tensor].root
+
+    def root_box(self, tensor: str, box: Box) -> tuple[str, Box]:
+        """The storage that a box of a tensor lies in, and where; all of it for another shape."""
+        lies = self.storage[tensor]
+        if lies.origin is None:
+            return lies.root, whole(self.network.by_name[lies.root].shape)
+        return lies.root, shifted(box, lies.origin)
+
+    def is_constant(self, tensor: str) -> bool:
+        """Whether a tensor is a constant of the network."""
+        return self.network.by_name[tensor].role == "constant"
+
+    def where(self, stage: Stage, operand: Operand) -> str | None:
+        """The memory in which a stage wants an operand; None: it reads or writes it outside."""
+        constant = self.is_constant(operand.tensor)
+        if constant and stage.op.kind == "gather" and operand.index is None:
+            return None
+        if stage.worker == "array" and operand.name in CARRIERS:
+            carrier = CARRIERS[operand.name]
+        elif constant:
+            carrier = "I2" if self.places.home("I2") is not None else "I1"
+        elif any(operand.tensor == o.tensor for o in stage.results):
+            carrier = OUTPUT_OPERAND
+        else:
+            return ANYWHERE
+        home = self.places.home(carrier)
+        return None if home is None else home.name
+
+    def memory_of_tiles(self, memory: str) -> str:
+        """The scratchpad of tiles that come from outside to wherever a stage wants them."""
+        home = self.places.home("I1")
+        return memory or (home.name if home is not None else "")
+
+    def comes_whole(self, stage: Stage, operand: Operand) -> bool:
+        """Whether an operand is a small constant, which comes once for all tiles of a core."""
+        tensor = self.network.by_name[operand.tensor]
+        memory = self.where(stage, operand)
+        if tensor.role != "constant" or not memory or operand.name == "W":
+            return False
+        return tensor.size_bytes * SMALL_SHARE <= self.places.named(memory, 0).size_bytes
+
+    def of_kept(self, root: str) -> str:
+        """The memory that a kept tensor lies in."""
+        is_input = self.network.by_name[root].role == "input"
+        home = self.places.home("I1" if is_input else OUTPUT_OPERAND)
+        assert home is not None
+        return home.name
+
+    def outside(self, root: str) -> Space | None:
+        """Where a tensor with storage of its own lies outside the scratchpads."""
+        role = self.network.by_name[root].role
+        if role == "constant":
+            return self.places.origin("I2") or self.places.origin("I1")
+        if role == "input":
+            return self.places.origin("I1")
+        return self.places.overflow() or self.places.destination()
+
+    def route_in(self, root: str, memory: str, *, kept: bool) -> Route | None:
+        """The way of tiles to a memory, from where their tensor is kept or from outside."""
+        source = self.places.named(self.of_kept(root), 0) if kept else self.outside(root)
+        near = self.places.named(memory, 0).name
+        return self.places.routes.get((source.name if source else "", near))
+
+    def route_out(self, memory: str) -> Route | None:
+        """The way of results from a memory to where they go in the end."""
+        far = self.places.destination() or self.places.overflow()
+        near = self.places.named(memory, 0).name
+        return self.places.routes.get((near, far.name if far else ""))
+
+    def aligned(self, size: int, memory: str) -> int:
+        """Bytes that a buffer takes in a memory."""
+        unit = self.places.named(memory, 0).alignment_bytes
+        return -(-size // unit) * unit

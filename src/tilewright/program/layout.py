@@ -1,0 +1,37 @@
+"""What is decided before tasks are made: parts of cores, tilings, and what each core keeps."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from tilewright.program.boxes import Ranges
+from tilewright.program.cascade import Flow, Roll
+from tilewright.program.model import Box
+from tilewright.program.tile import Tiling
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RollingBuffer:
+    """A core's rolling buffer in a cascade: what passes through it, and in which memory."""
+
+    root: str
+    core: int
+    box: Box
+    roll: Roll
+    memory: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Layout:
+    """The ranges of each core per stage, the tiling of each stage, and what each core keeps."""
+
+    parts: tuple[tuple[Ranges, ...], ...]
+    tilings: tuple[Tiling, ...]
+    kept: Mapping[tuple[str, int], Box]
+    in_place: Mapping[int, str]
+    """Stages whose result takes the place of an input: its root tensor."""
+    flows: Mapping[int, Flow]
+    """Cascades by each of their stages."""
+    rolling: Mapping[int, tuple[RollingBuffer, ...]]
+    """Rolling buffers by the first stage of their cascade."""
+    lasting: frozenset[int]
+    """Stages of cascades whose constants stay from the first turn to the last."""

@@ -1,0 +1,111 @@
+"""What a cascade holds from first to last: rolling buffers, and constants that stay."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from tilewright.machine.model import OUTPUT_OPERAND
+from tilewright.network.graph import Operand
+from tilewright.program.boxes import Ranges, around, is_empty, size_bytes, touched
+from tilewright.program.cascade import Flow, Roll
+from tilewright.program.homes import Homes
+from tilewright.program.layout import RollingBuffer
+from tilewright.program.model import Box
+from tilewright.program.rings import ring_box
+from tilewright.program.stages import Stage
+
+
+@dataclass(frozen=True)
+class Rolling:
+    """Sizes of what cascades hold; `parts` are the ranges of each core by stage."""
+
+    homes: Homes
+    stages: Sequence[Stage]
+    flows: Mapping[int, Flow]
+    parts: Sequence[tuple[Ranges, ...]]
+    boxes: Mapping[tuple[str, int], Box]
+    """What each core reads of a tensor, in all stages."""
+    _constants: dict[int, Mapping[str, int]] = field(default_factory=dict)
+
+    def buffers(self, flow: Flow, rolls: Mapping[str, Roll]) -> Iterator[RollingBuffer]:
+        """The rolling buffers of all cores for some tensors of a cascade."""
+        for root, roll in rolls.items():
+            for core in range(self.homes.places.cores):
+                box = self._passing(flow, root, core)
+                if box is not None:
+                    yield RollingBuffer(
+                        root=root, core=core, box=box, roll=roll, memory=self.memory(root)
+                    )
+
+    def memory(self, root: str) -> str:
+        """The memory that a tensor passes through row by row."""
+        made = any(root in flow.rolls for flow in self.flows.values())
+        home = self.homes.places.home(OUTPUT_OPERAND if made else "I1")
+        assert home is not None
+        return home.name
+
+    def buffer_bytes(self, root: str, roll: Roll) -> int:
+        """Bytes of a core's rolling buffer, of the core that needs most."""
+        tensor = self.homes.network.by_name[root]
+        keys = [(root, core) for core in range(self.homes.places.cores)]
+        boxes = [
+            ring_box(self.boxes[key], roll.axis, roll.rows) for key in keys if key in self.boxes
+        ]
+        return max(size_bytes(box, tensor) for box in boxes)
+
+    def _passing(self, flow: Flow, root: str, core: int) -> Box | None:
+        """What passes through a core's rolling buffer: from outside, only what is read here.
+
+        Other parts of a concatenation may not have been made yet.
+        """
+        if root in flow.rolls:
+            return self.boxes.get((root, core))
+        found: Box | None = None
+        for number in flow.cascade.stages:
+            for operand in self.stages[number].inputs:
+                if core < len(self.parts[number]) and self.homes.root(operand.tensor) == root:
+                    shape = self.homes.network.by_name[operand.tensor].shape
+                    box = touched(operand, self.parts[number][core], shape)
+                    box = self.homes.root_box(operand.tensor, box)[1]
+                    found = box if found is None else around(found, box)
+        return None if found is None or is_empty(found) else found
+
+    def constant_bytes(self, number: int) -> Mapping[str, int]:
+        """Bytes by memory of a stage's constants that every turn of its cascade needs."""
+        if number not in self._constants:
+            self._constants[number] = self._constant_bytes(number)
+        return self._constants[number]
+
+    def _constant_bytes(self, number: int) -> dict[str, int]:
+        stage, loop, sizes = self.stages[number], self.flows[number].loops[number], dict[str, int]()
+        for operand in stage.inputs:
+            tensor = self.homes.network.by_name[operand.tensor]
+            memory = self.homes.where(stage, operand)
+            if tensor.role == "constant" and memory and not _walks(operand, loop):
+                box = touched(operand, self.parts[number][0], tensor.shape)
+                size = self.homes.aligned(size_bytes(box, tensor), memory)
+                sizes[memory] = sizes.get(memory, 0) + size
+        return sizes
+
+    def lasting(self, flow: Flow, room: Mapping[str, int]) -> list[int]:
+        """Stages of a cascade whose constants stay for all turns; the others' come every time.
+
+        All of them, if that leaves a quarter of the room; else the smallest, up to a half of it.
+        """
+        sizes = {number: self.constant_bytes(number) for number in flow.cascade.stages}
+        smallest_first = sorted(sizes, key=lambda number: (sum(sizes[number].values()), number))
+        found: list[int] = []
+        for part in (0.75, 0.5):
+            left = {memory: size * part for memory, size in room.items()}
+            found = []
+            for number in smallest_first:
+                if all(size <= left[memory] for memory, size in sizes[number].items()):
+                    found.append(number)
+                    for memory, size in sizes[number].items():
+                        left[memory] -= size
+            if len(found) == len(sizes):
+                break
+        return found
+
+
+def _walks(operand: Operand, loop: str) -> bool:
+    return any(dim == loop for axis in operand.index or () for dim, _ in axis.terms)

@@ -1,0 +1,133 @@
+"""On which engine a compute task runs, what it costs there, and which ports it holds meanwhile."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from math import prod
+
+from tilewright.program.boxes import elements, size_bytes
+from tilewright.program.build import Builder
+from tilewright.program.model import Access, Charge, Route
+from tilewright.program.places import Places, core_engine, vector_engine
+from tilewright.program.stages import Stage
+from tilewright.program.tile_cost import TileCost, TileCosts
+from tilewright.program.tiles import Tile
+
+
+@dataclass
+class TaskCosts:
+    """Costs of tasks by what they read and write."""
+
+    places: Places
+    costs: TileCosts
+    builder: Builder
+    _on_array: dict[object, TileCost] = field(default_factory=dict)
+    """By op, lengths of loops, and what is known of sums."""
+
+    def engine(
+        self, stage: Stage, core: int, reads: Sequence[Access], writes: Sequence[Access]
+    ) -> str:
+        """The name of the engine that runs a tile."""
+        if stage.worker == "array":
+            return core_engine(core)
+        if stage.worker == "move":
+            route = self._way(reads, writes)
+            if route is not None:
+                return route.engine
+        # A core with a model of its own does everything on the same unit, one op after the other.
+        return vector_engine(core) if self.costs.core_model is None else core_engine(core)
+
+    def cost(
+        self, stage: Stage, tile: Tile, reads: Sequence[Access], writes: Sequence[Access]
+    ) -> TileCost:
+        """Cycles and charges of a tile.
+
+        Raises:
+            InfeasibleError: the tile has no mapping.
+        """
+        if stage.worker == "move":
+            return self._moving(reads, writes)
+        found = (
+            self._array_cost(stage, tile)
+            if stage.worker == "array"
+            else self._vector_cost(stage, tile, reads, writes)
+        )
+        if not stage.fused or tile.sums.unfinished:
+            return found
+        made = sum(elements(access.box) for access in writes[:1]) * len(stage.fused)
+        charges = (*found.charges, self.costs.in_passing(made))
+        return TileCost(cycles=found.cycles, charges=charges, mapping=found.mapping)
+
+    def _array_cost(self, stage: Stage, tile: Tile) -> TileCost:
+        lengths = tile.lengths
+        sums = (tile.sums.continued, tile.sums.unfinished)
+        key = (stage.op.name, tuple(lengths.values()), sums)
+        if key not in self._on_array:
+            found = self.costs.on_array(stage.op, lengths, tile.sums)
+            self._on_array[key] = self.costs.by_core_model(found, stage, lengths, tile.sums)
+        return self._on_array[key]
+
+    def _vector_cost(
+        self, stage: Stage, tile: Tile, reads: Sequence[Access], writes: Sequence[Access]
+    ) -> TileCost:
+        lengths = tile.lengths
+        points = prod(lengths.values())
+        found = self.costs.on_vector_unit(points, self._bytes(reads), self._bytes(writes))
+        return self.costs.by_core_model(found, stage, lengths, tile.sums)
+
+    def _moving(self, reads: Sequence[Access], writes: Sequence[Access]) -> TileCost:
+        """The cost of rearranging elements: on a DMA engine if one serves, else the vector unit."""
+        read, written = self._bytes(reads), self._bytes(writes)
+        route = self._way(reads, writes)
+        if route is None:
+            return self.costs.on_vector_unit(sum(elements(w.box) for w in writes), read, written)
+        size = max(sum(read.values()), sum(written.values()))
+        charges = [Charge(m, n, 0, n * route.read_pj_per_byte) for m, n in read.items()]
+        charges += [Charge(m, 0, n, n * route.write_pj_per_byte) for m, n in written.items()]
+        return TileCost(cycles=route.cycles(size), charges=tuple(charges))
+
+    def _way(self, reads: Sequence[Access], writes: Sequence[Access]) -> Route | None:
+        """The route of a task that rearranges elements; a tile of nothing but padding has none."""
+        if not reads:
+            return None
+        pair = (self._space(reads[0]), self._space(writes[0]))
+        return self.places.routes.get(pair)
+
+    def _bytes(self, accesses: Sequence[Access]) -> dict[str, int]:
+        """Bytes touched by memory."""
+        total: dict[str, int] = {}
+        for access in accesses:
+            buffer = self.builder.buffers[access.buffer]
+            size = size_bytes(access.box, self.builder.network.by_name[buffer.tensor])
+            memory = self.places.memory_of[buffer.space]
+            total[memory] = total.get(memory, 0) + size
+        return total
+
+    def _space(self, access: Access) -> str:
+        return self.builder.buffers[access.buffer].space
+
+    def streamed_ports(self, reads: Sequence[Access], writes: Sequence[Access]) -> tuple[str, ...]:
+        """Ports of external memories that a task reads or writes while it runs."""
+        found: dict[str, None] = {}
+        for accesses, ports in ((reads, self._read_ports), (writes, self._write_ports)):
+            for access in accesses:
+                found.update(dict.fromkeys(ports.get(self._space(access), ())))
+        return tuple(found)
+
+    @cached_property
+    def _read_ports(self) -> Mapping[str, tuple[str, ...]]:
+        """Ports of the first route out of each external space."""
+        return self._ports([(route.source, route) for route in self.places.routes.values()])
+
+    @cached_property
+    def _write_ports(self) -> Mapping[str, tuple[str, ...]]:
+        """Ports of the first route into each external space."""
+        return self._ports([(route.target, route) for route in self.places.routes.values()])
+
+    def _ports(self, ends: Sequence[tuple[str, Route]]) -> dict[str, tuple[str, ...]]:
+        external = [space.name for space in self.places.spaces if space.kind == "external"]
+        found: dict[str, tuple[str, ...]] = {}
+        for space, route in ends:
+            if space in external:
+                found.setdefault(space, route.ports)
+        return found

@@ -1,0 +1,60 @@
+"""What tiles of a stage hold in memories, as the choice of tiles sees it."""
+
+from dataclasses import replace
+
+from tilewright.machine.model import OUTPUT_OPERAND
+from tilewright.network.graph import Operand
+from tilewright.program.homes import Homes
+from tilewright.program.places import Places
+from tilewright.program.stages import Stage
+from tilewright.program.tile import Tenant
+from tilewright.program.tile_cost import TileCosts
+
+
+def tenant_of(homes: Homes, stage: Stage, operand: Operand, *, kept: bool, result: bool) -> Tenant:
+    """An operand whose tiles come from where it is kept or from outside, or go outside."""
+    tensor = homes.network.by_name[operand.tensor]
+    memory = homes.where(stage, operand)
+    assert memory is not None
+    memory = homes.memory_of_tiles(memory)
+    if result:
+        route = homes.route_out(memory)
+    else:
+        route = homes.route_in(homes.root(operand.tensor), memory, kept=kept)
+    energy = 0.0 if route is None else route.read_pj_per_byte + route.write_pj_per_byte
+    whole = homes.comes_whole(stage, operand)
+    return Tenant(
+        operand=replace(operand, index=None) if whole else operand,
+        shape=tensor.shape,
+        bits=tensor.bits,
+        memory=memory,
+        bytes_per_cycle=1.0 if route is None else float(route.bytes_per_cycle),
+        setup_cycles=0 if route is None else route.setup_cycles,
+        pj_per_byte=energy,
+        constant=tensor.role == "constant",
+        result=result,
+    )
+
+
+def partial_sums(homes: Homes, costs: TileCosts, stage: Stage) -> Tenant | None:
+    """The sums that a stage's tiles leave unfinished, if some loop of sums is cut."""
+    home = homes.places.home(OUTPUT_OPERAND)
+    if stage.worker != "array" or home is None:
+        return None
+    result = stage.op.outputs[0]
+    return Tenant(
+        operand=result,
+        shape=homes.network.by_name[result.tensor].shape,
+        bits=costs.nest(stage.op)[0].operands[0].bits,
+        memory=home.name,
+        bytes_per_cycle=0.0,
+        setup_cycles=0,
+        pj_per_byte=0.0,
+    )
+
+
+def partial_sums_per_cycle(places: Places) -> float:
+    """Bytes of partial sums that can be taken up again in a cycle."""
+    home = places.home(OUTPUT_OPERAND)
+    port = home.port(OUTPUT_OPERAND, "tl") or home.ports[0] if home is not None else None
+    return port.bits_per_cycle / 8 if port is not None else 1.0

@@ -1,0 +1,71 @@
+"""Operands as all tiles of a stage use them: what does not change from one tile to the next."""
+
+from dataclasses import dataclass
+
+from tilewright.machine.model import OUTPUT_OPERAND
+from tilewright.network.graph import Operand
+from tilewright.program.boxes import Footprint
+from tilewright.program.homes import Homes
+from tilewright.program.stages import Stage
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Use:
+    """An operand of a stage, the storage it lies in, and the memory in which tiles want it."""
+
+    tensor: str
+    root: str
+    memory: str | None
+    """As `Homes.where` has it."""
+    footprint: Footprint
+    comes_whole: bool = False
+    """Whether it is a small constant, which comes once for all tiles of a core."""
+    is_constant: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StageUses:
+    """Everything that the tiles of a stage read and write."""
+
+    stage: Stage
+    inputs: tuple[Use, ...]
+    results: tuple[Use, ...]
+    sums: Use
+    """The result of the stage's op while its sums are unfinished."""
+
+
+def stage_uses(homes: Homes, stage: Stage) -> StageUses:
+    """What the tiles of a stage use."""
+    home = homes.places.home(OUTPUT_OPERAND)
+    return StageUses(
+        stage=stage,
+        inputs=tuple(_input(homes, stage, operand) for operand in stage.inputs),
+        results=tuple(
+            _use(homes, operand, homes.where(stage, operand)) for operand in stage.results
+        ),
+        sums=_use(homes, stage.op.outputs[0], None if home is None else home.name),
+    )
+
+
+def _input(homes: Homes, stage: Stage, operand: Operand) -> Use:
+    return Use(
+        tensor=operand.tensor,
+        root=homes.root(operand.tensor),
+        memory=homes.where(stage, operand),
+        footprint=_footprint(homes, operand),
+        comes_whole=homes.comes_whole(stage, operand),
+        is_constant=homes.is_constant(operand.tensor),
+    )
+
+
+def _use(homes: Homes, operand: Operand, memory: str | None) -> Use:
+    return Use(
+        tensor=operand.tensor,
+        root=homes.root(operand.tensor),
+        memory=memory,
+        footprint=_footprint(homes, operand),
+    )
+
+
+def _footprint(homes: Homes, operand: Operand) -> Footprint:
+    return Footprint(operand, homes.network.by_name[operand.tensor].shape)

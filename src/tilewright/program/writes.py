@@ -1,0 +1,77 @@
+"""Where a task leaves what it makes: partial sums, what is kept, and what is taken outside."""
+
+from dataclasses import dataclass, field
+
+from tilewright.program.boxes import Ranges, contains
+from tilewright.program.build import Builder
+from tilewright.program.held import Held
+from tilewright.program.homes import Homes
+from tilewright.program.model import Access, Box
+from tilewright.program.tile_cost import TileCosts
+from tilewright.program.uses import StageUses, Use
+
+
+@dataclass(frozen=True, slots=True)
+class Outgoing:
+    """A result that has to be taken outside once it is made."""
+
+    source: Access
+    target: Access
+
+
+@dataclass
+class Writes:
+    """Finds or makes the buffers that tasks write."""
+
+    homes: Homes
+    costs: TileCosts
+    held: Held
+    builder: Builder
+    _sums: dict[tuple[int, Box], int] = field(default_factory=dict)
+    """Buffers of partial sums of the stage at hand, by core and box."""
+
+    def partial_sums(self, uses: StageUses, core: int, ranges: Ranges) -> Access:
+        """Where a task finds or leaves partial sums."""
+        tensor, box = uses.sums.tensor, uses.sums.footprint.box(ranges)
+        if (core, box) not in self._sums:
+            assert uses.sums.memory is not None
+            self._sums[core, box] = self.builder.buffer(
+                tensor,
+                box,
+                self.homes.places.named(uses.sums.memory, core),
+                name=f"{tensor} partial sums",
+                bits=self.costs.nest(uses.stage.op)[0].operands[0].bits,
+            )
+        return Access(self._sums[core, box], box)
+
+    def forget_sums(self) -> None:
+        """All sums are finished."""
+        self._sums.clear()
+
+    def results(
+        self, uses: StageUses, core: int, ranges: Ranges
+    ) -> tuple[list[Access], list[Outgoing]]:
+        """Where a task writes its results, and what of that has to be taken outside."""
+        writes: list[Access] = []
+        outgoing: list[Outgoing] = []
+        for use in uses.results:
+            box = use.footprint.box(ranges)
+            made = list(self.held.parts(use.tensor, box))
+            own = next((a for c, a in made if c == core and contains(a.box, box)), None)
+            writes += [access for _, access in made]
+            if made and not self.held.goes_out(use.root):
+                continue
+            outside = Access(self.builder.view(self.held.outside(use.root), use.tensor), box)
+            if use.memory is None:
+                writes.append(outside)
+                continue
+            if own is None:
+                own = self._tile(use, box, core)
+                writes.append(own)
+            outgoing.append(Outgoing(Access(own.buffer, box), outside))
+        return writes, outgoing
+
+    def _tile(self, use: Use, box: Box, core: int) -> Access:
+        assert use.memory is not None
+        space = self.homes.places.named(use.memory, core)
+        return Access(self.builder.buffer(use.tensor, box, space), box)
