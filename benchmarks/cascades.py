@@ -1,12 +1,12 @@
 """What cascades save: scratchpad and outside traffic, layer by layer against some rows at a time.
 
     python benchmarks/cascades.py [--machine NAME] [--network NAME ...] [--limit SIZE ...]
-                                  [--table traffic|memory]
+                                  [--table traffic|room|memory]
 
-Prints two Markdown tables, of networks at 8 bit without and with cascades: the bytes that are moved
-to and from outside with scratchpads of given sizes (`--objective traffic`); and the least
-scratchpad in which a plan was found (`--objective memory`), with what that plan moves. The CPU that
-each line took goes to standard error.
+Prints Markdown tables, of networks at 8 bit without and with cascades: the bytes that are moved to
+and from outside with scratchpads of given sizes (`--objective traffic`); the room that it takes to
+move hardly more than what has to be moved; and the least scratchpad in which a plan was found
+(`--objective memory`), with what that plan moves. The CPU of each line goes to standard error.
 """
 
 import argparse
@@ -22,10 +22,14 @@ from tilewright.units import format_bytes, parse_bits
 NETWORKS = ["resnet18", "resnet50", "mobilenetv2", "tiny_yolov2"]
 LIMITS = ["128 KiB", "512 KiB"]
 ELEMENT_BITS = 8
+MOST_BYTES, LEAST_BYTES = 2**24, 2**15
+NEARLY = 1.01
+"""Over what has to be moved at least."""
 TRAFFIC_HEAD = (
     "network", "scratchpad", "traffic, layer by layer", "cascaded", "factor", "least possible",
     "stages in cascades", "cycles, of layer by layer",
 )  # fmt: skip
+ROOM_HEAD = ("network", "scratchpad, layer by layer", "cascaded", "factor")
 MEMORY_HEAD = (
     "network", "least scratchpad, layer by layer", "cascaded", "factor",
     "its traffic, layer by layer", "cascaded",
@@ -47,14 +51,33 @@ def memory_row(network: tilewright.Network, machine: tilewright.Machine) -> list
     ]
 
 
+def within(
+    network: tilewright.Network, machine: tilewright.Machine, size_bytes: int, *, cascades: bool
+) -> tilewright.Plan:
+    """The plan that moves least with a scratchpad of a given size."""
+    limits = ((scratchpad(machine), size_bytes),)
+    options = PlanOptions(objective="traffic", memory_limits=limits, cascades=cascades)
+    return tilewright.plan(network, machine, options)
+
+
+def room_row(network: tilewright.Network, machine: tilewright.Machine) -> list[str]:
+    """The sizes, each half of another, in which next to nothing is moved that need not be."""
+    least = []
+    for cascades in (False, True):
+        size_bytes = MOST_BYTES
+        while size_bytes > LEAST_BYTES:
+            plan = within(network, machine, size_bytes // 2, cascades=cascades)
+            if plan.outside_bytes > NEARLY * plan.roofline.traffic_bytes:
+                break
+            size_bytes //= 2
+        least.append(size_bytes)
+    return [f"`{network.name}`", *map(format_bytes, least), f"{least[0] // least[1]}"]
+
+
 def traffic_row(network: tilewright.Network, machine: tilewright.Machine, limit: str) -> list[str]:
     """Bytes to and from outside with a scratchpad of a given size, and the least there can be."""
-    limits = ((scratchpad(machine), parse_bits(limit) // 8),)
-    options = [
-        PlanOptions(objective="traffic", memory_limits=limits, cascades=cascades)
-        for cascades in (False, True)
-    ]
-    plans = [tilewright.plan(network, machine, option) for option in options]
+    size_bytes = parse_bits(limit) // 8
+    plans = [within(network, machine, size_bytes, cascades=cascades) for cascades in (False, True)]
     moved = [plan.outside_bytes for plan in plans]
     inside = [len(cascade.stages) for cascade in plans[1].strategy.cascades]
     return [
@@ -89,18 +112,20 @@ def main() -> None:
     parser.add_argument("--machine", default="ethos_u65_256")
     parser.add_argument("--network", action="append")
     parser.add_argument("--limit", action="append")
-    parser.add_argument("--table", choices=["traffic", "memory"], action="append")
+    parser.add_argument("--table", choices=["traffic", "room", "memory"], action="append")
     given = parser.parse_args()
     machine = tilewright.load_machine(given.machine)
     names = given.network or NETWORKS
     networks = [tilewright.load_network(name, bits=ELEMENT_BITS) for name in names]
-    tables = given.table or ["traffic", "memory"]
+    tables = given.table or ["traffic", "room", "memory"]
     if "traffic" in tables:
         limits = given.limit or LIMITS
         print_table(
             TRAFFIC_HEAD,
             [partial(traffic_row, net, machine, limit) for net in networks for limit in limits],
         )
+    if "room" in tables:
+        print_table(ROOM_HEAD, [partial(room_row, net, machine) for net in networks])
     if "memory" in tables:
         print_table(MEMORY_HEAD, [partial(memory_row, net, machine) for net in networks])
 

@@ -32,6 +32,9 @@ WORTH_TRYING = 1.02
 BUSY = 0.9
 """Neither does one whose engines compute for so much of the time, if it is time that counts."""
 
+LEAST_SHARE = 1 / 8
+"""Smaller scratchpads are not looked at for the sake of a plan in larger ones."""
+
 FIRST_SHARE = 1 / 64
 """Of the scratchpads, where nothing is known of what is needed."""
 
@@ -189,7 +192,8 @@ def best_plan(search_on: Callable[[Machine], Search], machine: Machine) -> Plan:
         found = list(_drafts(smaller, goal))
         best = min([*found, *([best] if best else [])], key=lambda d: d.value(goal), default=None)
         tasks -= sum(len(draft.timetable.slots) for draft in found)
-        if not found or best is None or tasks < 0 or _is_best(best, goal):
+        is_last = share <= LEAST_SHARE or (tasks < 0 and goal != "traffic")
+        if not found or best is None or is_last or _is_best(best, goal):
             break
         share /= 2
         smaller = search_on(_cut(machine, share))
@@ -232,11 +236,11 @@ def _may_move_less(search: Search, best: Draft) -> bool:
 
 
 def _is_best(draft: Draft, goal: Goal) -> bool:
-    """Whether a draft is at its bound."""
+    """Whether a draft is at its bound, or nearly so if it is time that counts."""
     least = draft.lowered.bounds
     if goal == "traffic":
         return draft.outside_bytes <= least.traffic_bytes
-    return goal == "latency" and draft.timetable.cycles <= least.cycles
+    return goal == "latency" and draft.timetable.cycles <= WORTH_TRYING * least.cycles
 
 
 def _is_good(draft: Draft, goal: Goal) -> bool:

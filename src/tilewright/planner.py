@@ -1,5 +1,7 @@
 """Network and machine to plan: the one place that strings the steps together."""
 
+from dataclasses import replace
+
 from tilewright.garbage import without_garbage_collection
 from tilewright.machine.limits import with_memory_limits
 from tilewright.machine.model import Machine
@@ -11,6 +13,7 @@ from tilewright.plan_search import Search, best_plan, plan_in_least_memory
 from tilewright.program.lower import prepare
 from tilewright.program.order_network import problem_of
 from tilewright.program.order_search import OrderOptions, least_peak
+from tilewright.program.places import places_of
 from tilewright.strategy.ladder.fit import Fit
 from tilewright.strategy.ladder.program import only_scratchpad
 
@@ -45,8 +48,12 @@ def plan(
         watcher("compute order")
         order = compute_order(network, options.order_steps)
 
+        prepared = prepare(network, limited, order, _search(options))
+
         def search_on(other: Machine) -> Search:
-            return Search(prepare(network, other, order, _search(options)), options, watcher)
+            # Tiles cost the same whatever the sizes of scratchpads: they are looked up once.
+            places = prepared.places if other == limited else places_of(other)
+            return Search(replace(prepared, places=places), options, watcher)
 
         if options.objective == "memory":
             return plan_in_least_memory(search_on, limited)

@@ -147,7 +147,7 @@ class Emitter:
         return sum(t.size_bytes for t in tensors if t.role == "constant")
 
     def _emit_tile(self, number: int, tile: Tile, sharing: Sharing) -> None:
-        """Emit a tile, the copies that it waits for before it, and those of its results after it."""
+        """Emit a tile: first the copies that it waits for, in the end those of its results."""
         uses, core = self._uses_of(number), tile.core
         reads: list[Access] = []
         for use, box in _boxes(uses, tile):

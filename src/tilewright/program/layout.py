@@ -35,3 +35,12 @@ class Layout:
     """Rolling buffers by the first stage of their cascade."""
     lasting: frozenset[int]
     """Stages of cascades whose constants stay from the first turn to the last."""
+
+    @property
+    def rings(self) -> Mapping[tuple[int, str], Roll]:
+        """Tensors that pass through rolling buffers, by the first stage of their cascade."""
+        return {
+            (first, buffer.root): buffer.roll
+            for first, buffers in self.rolling.items()
+            for buffer in buffers
+        }
