@@ -103,15 +103,16 @@ def geomean(ratios: Sequence[float]) -> float:
     return exp(sum(map(log, ratios)) / len(ratios))
 
 
-def compared_bytes(row: Row) -> tuple[float, float]:
-    """What the part is about: ours and Vela's."""
-    match row.case.part:
-        case "memory" | "limits":
-            return row.ours["sram_bytes"], row.vela.sram_bytes
-        case "traffic":
-            return row.ours["feature_map_bytes"], row.vela.feature_map_bytes
-        case "cycles":
-            return row.ours["cycles"], row.vela.cycles
+FIGURES = {"traffic": "feature_map_bytes", "cycles": "cycles"}
+"""What a part is about, where that is not the SRAM."""
+
+
+def our_figure(row: Row) -> int:
+    return int(row.ours[FIGURES.get(row.case.part, "sram_bytes")])
+
+
+def velas_figure(row: Row) -> float:
+    return float(getattr(row.vela, FIGURES.get(row.case.part, "sram_bytes")))
 
 
 HEAD = {
@@ -125,10 +126,11 @@ CPU_HEAD = ("plan, CPU s", "Vela schedules", "process, CPU s", "Vela's")
 
 def figures(row: Row) -> list[str]:
     """The cells of a part before those of CPU time."""
-    theirs = f"{compared_bytes(row)[1]:,.0f}" if not row.vela.failure else "fails"
+    peers = velas_figure(row)
+    theirs = f"{peers:,.0f}" if not row.vela.failure else "fails"
     if "error" in row.ours:
         return ["no plan", theirs] + [""] * (len(HEAD[row.case.part]) - 2)
-    ours, peers = compared_bytes(row)
+    ours = our_figure(row)
     cells = [f"{ours:,}", theirs]
     if row.case.part == "limits":
         return cells
@@ -184,8 +186,8 @@ def means(part: Part, rows: Sequence[Row]) -> Iterator[str]:
     if missing:
         yield f"without a plan: {missing}"
     if part != "limits" and both:
-        counted = [row for row in both if compared_bytes(row)[1] and not _left_to_cpu(row)]
-        ratios = [ours / peers for ours, peers in map(compared_bytes, counted)]
+        counted = [row for row in both if velas_figure(row) and not _left_to_cpu(row)]
+        ratios = [our_figure(row) / velas_figure(row) for row in counted]
         if ratios:
             more = sum(ratio > 1 for ratio in ratios)
             yield f"geomean of {len(ratios)} ratios {geomean(ratios):.3f}, above 1: {more}"

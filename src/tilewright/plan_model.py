@@ -57,7 +57,7 @@ class PlanOptions:
     """Whether ops may run side by side, some rows at a time."""
     memory_trials: int = 6
     """How often the objective `memory` tries still smaller scratchpads than hold a plan."""
-    smaller_tasks: int = 200
+    smaller_tasks: int = 400
     """Plans in ever smaller scratchpads are tried as well, until all have so many tasks; for the
     objective `traffic`, whenever less may be moved in them."""
     checked: bool = True

@@ -236,11 +236,11 @@ def _may_move_less(search: Search, best: Draft) -> bool:
 
 
 def _is_best(draft: Draft, goal: Goal) -> bool:
-    """Whether a draft is at its bound, or nearly so if it is time that counts."""
+    """Whether a draft is at its bound."""
     least = draft.lowered.bounds
     if goal == "traffic":
         return draft.outside_bytes <= least.traffic_bytes
-    return goal == "latency" and draft.timetable.cycles <= WORTH_TRYING * least.cycles
+    return goal == "latency" and draft.timetable.cycles <= least.cycles
 
 
 def _is_good(draft: Draft, goal: Goal) -> bool:

@@ -6,16 +6,17 @@ networks.
 """
 
 import csv
+from fractions import Fraction
 from functools import cache
-from math import prod
+from math import ceil, prod
 
 import pytest
 from tests.reference_data import ABSENT, REFERENCE_DATA
 
 import tilewright
 from tilewright.planner import Plan, PlanObjective, PlanOptions, plan
+from tilewright.program.model import Box
 from tilewright.replay.verify import verify
-from tilewright.units import packed_bytes
 
 SUMMARY = REFERENCE_DATA / "oracle" / "vela" / "summary.csv"
 MODELS = REFERENCE_DATA / "models"
@@ -59,18 +60,22 @@ def assert_computes_the_network(found: Plan) -> None:
 def feature_map_bytes(found: Plan) -> int:
     """Bytes of inputs, outputs and activations that are read from and written to the DRAM."""
     program = found.program
-    tensors = {tensor.name: tensor for tensor in found.network.tensors}
+    roles = {tensor.name: tensor.role for tensor in found.network.tensors}
     bytes_of = {True: 0, False: 0}
     for task in program.tasks:
         for access in (*task.reads, *task.writes):
             buffer = program.buffers[access.buffer]
             if buffer.space == "dram":
-                tensor = tensors[buffer.tensor]
-                elements = prod(end - start for start, end in access.box)
-                bytes_of[tensor.role == "constant"] += packed_bytes(elements, tensor.bits)
+                # Partial sums are wider than the tensor's elements.
+                share = Fraction(elements(access.box), elements(buffer.box))
+                bytes_of[roles[buffer.tensor] == "constant"] += ceil(buffer.size_bytes * share)
     # What is counted here is all that the tasks are charged for.
     assert sum(bytes_of.values()) == sum(found.traffic_bytes["dram"])
     return bytes_of[False]
+
+
+def elements(box: Box) -> int:
+    return prod(end - start for start, end in box)
 
 
 @pytest.mark.slow

@@ -137,15 +137,14 @@ def _leads(dim: str, axis: Index, sizes: Mapping[str, int]) -> bool:
 
 def choose(work: Work, goal: Goal) -> Tiling | None:
     """The best tiling under the goal; None if not even the smallest tiles fit."""
-    weights, rest, sums = tileable(work.op)
-    weights, rest, sums = (
-        [d for d in loops if work.lengths[d] > 1] for loops in (weights, rest, sums)
-    )
+    groups = tileable(work.op)
+    weights, rest, sums = ([d for d in loops if work.lengths[d] > 1] for loops in groups)
     rest = [*work.at_most, *(d for d in rest if d not in work.at_most)]
     plain = [weights[:1] + rest[:1], weights[:1] + rest[:2], weights[:1] + rest[:2] + sums[:1]]
-    found = [_best(work, loops, goal) for loops in _distinct(plain)]
+    found = [_best(work, loops, groups, goal) for loops in _distinct(plain)]
     if not any(found):
-        found = [_best(work, loops, goal) for loops in (weights + rest, weights + rest + sums)]
+        more = (weights + rest, weights + rest + sums)
+        found = [_best(work, loops, groups, goal) for loops in more]
     fitting = [tiling for tiling in found if tiling is not None]
     return min(fitting, key=_value, default=None)
 
@@ -189,7 +188,65 @@ def _thinned(choices: list[list[int]]) -> list[list[int]]:
     return choices
 
 
-def _best(work: Work, loops: list[str], goal: Goal) -> Tiling | None:
+@dataclass(frozen=True, kw_only=True)
+class _Tiles:
+    """Combinations of tile lengths of some loops, one after the other."""
+
+    grid: Mapping[str, Grid]
+    """Tile lengths of each of the loops."""
+    count: Mapping[str, Grid]
+    """Tiles along each of the loops."""
+    sizes: Sequence[Grid | int]
+    """Bytes of a tile of each tenant."""
+    total: Values
+    """Tiles in all."""
+    computing: Values
+    """Cycles of computing them, as far as no model of the core is asked."""
+    told: dict[int, int | None]
+    """Cycles of a tile as a model of the core has them, by combination, once it was asked."""
+
+    def lengths(self, work: Work, at: int) -> dict[str, int]:
+        """Tile lengths of all loops in one of the combinations."""
+        return {**work.lengths, **{dim: int(tried[at]) for dim, tried in self.grid.items()}}
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Transfers:
+    """What has to be moved in one order of the tiles."""
+
+    cycles: Values
+    left_cycles: Values
+    """Of those, what does not come before the first tile."""
+    first_cycles: Values
+    """What the first tile has to wait for."""
+    moved_bytes: Values
+    energy: Values
+
+
+def _best(
+    work: Work, loops: list[str], groups: tuple[list[str], list[str], list[str]], goal: Goal
+) -> Tiling | None:
+    if work.partial is not None and any(d in groups[2] for d in loops):
+        work = replace(work, tenants=(*work.tenants, work.partial))
+    tiles = _tiles(work, loops)
+    orders = _orders(groups, loops)
+    transfers: dict[tuple[str, ...], _Transfers] = {}
+    best: Tiling | None = None
+    for doubled in (True, False):
+        fits = _fits(work, tiles.count, tiles.sizes, doubled=doubled)
+        if not fits.any():
+            continue
+        for order in orders:
+            if order not in transfers:
+                transfers[order] = _transfers(work, tiles, order)
+            found = _cheapest(work, tiles, transfers[order], (order, fits, doubled), goal)
+            if best is None or _value(found) < _value(best):
+                best = found
+    return best
+
+
+def _tiles(work: Work, loops: list[str]) -> _Tiles:
+    """The combinations that are tried for some loops; all others are not cut."""
     choices = _thinned(
         [
             lengths_to_try(min(work.lengths[d], work.at_most.get(d, MOST)), work.unrolled.get(d, 1))
@@ -197,23 +254,20 @@ def _best(work: Work, loops: list[str], goal: Goal) -> Tiling | None:
         ]
     )
     rows = list(product(*choices))
-    grid = np.array(rows, dtype=np.int64).reshape(len(rows), len(loops)).T
-    length: dict[str, Grid | int] = dict(work.lengths)
-    length.update(zip(loops, grid, strict=True))
-    count = {d: -(-work.lengths[d] // tiles) for d, tiles in zip(loops, grid, strict=True)}
-    if work.partial is not None and any(d in tileable(work.op)[2] for d in loops):
-        work = replace(work, tenants=(*work.tenants, work.partial))
+    columns = np.array(rows, dtype=np.int64).reshape(len(rows), len(loops)).T
+    grid = dict(zip(loops, columns, strict=True))
+    length: dict[str, Grid | int] = {**work.lengths, **grid}
+    count = {d: -(-work.lengths[d] // tried) for d, tried in grid.items()}
     sizes = [tile_bytes(t, length, work.alignment) for t in work.tenants]
-    best: Tiling | None = None
-    for doubled in (True, False):
-        fits = _fits(work, count, sizes, doubled=doubled)
-        if not fits.any():
-            continue
-        for order in _orders(work.op, loops):
-            found = _cheapest(work, (length, count, sizes), (order, fits, doubled), goal)
-            if best is None or _value(found) < _value(best):
-                best = found
-    return best
+    computing, total = np.ones(len(rows)), np.ones(len(rows))
+    for dim in work.lengths:
+        computing = computing * (-(-length[dim] // work.unrolled.get(dim, 1)))
+    for tiles_of_loop in count.values():
+        total = total * tiles_of_loop
+    computing = total * (computing / work.rate + TASK_CYCLES)
+    if work.partial in work.tenants:
+        computing = computing + total * sizes[-1] / work.partial_bytes_per_cycle
+    return _Tiles(grid=grid, count=count, sizes=sizes, total=total, computing=computing, told={})
 
 
 def tile_bytes(tenant: Tenant, length: Mapping[str, Grid | int], alignment: int) -> Grid | int:
@@ -260,38 +314,25 @@ def _fits(
     return fits
 
 
-def _orders(op: Op, loops: Sequence[str]) -> list[tuple[str, ...]]:
+def _orders(
+    groups: tuple[list[str], list[str], list[str]], loops: Sequence[str]
+) -> list[tuple[str, ...]]:
     """Weights outermost, or the rest; sums are always innermost."""
-    weights, _, sums = tileable(op)
+    weights, _, sums = groups
     first = [d for d in loops if d in weights]
     last = [d for d in loops if d in sums]
     middle = [d for d in loops if d not in first + last]
     return list(dict.fromkeys(((*first, *middle, *last), (*middle, *first, *last))))
 
 
-def _cheapest(
-    work: Work,
-    tiles: tuple[Mapping[str, Grid | int], Mapping[str, Grid], Sequence[Grid | int]],
-    choice: tuple[tuple[str, ...], NDArray[np.bool_], bool],
-    goal: Goal,
-) -> Tiling:
-    (length, count, sizes), (order, fits, doubled) = tiles, choice
-    shape = fits.shape
-    computing = np.ones(shape)
-    total = np.ones(shape)
-    for dim in work.lengths:
-        computing = computing * (-(-length[dim] // work.unrolled.get(dim, 1)))
-    for tiles_of_loop in count.values():
-        total = total * tiles_of_loop
-    computing = total * (computing / work.rate + TASK_CYCLES)
-    if work.partial in work.tenants:
-        computing = computing + total * sizes[-1] / work.partial_bytes_per_cycle
+def _transfers(work: Work, tiles: _Tiles, order: tuple[str, ...]) -> _Transfers:
+    shape = tiles.total.shape
     moving, bytes_moved, energy, first = (np.zeros(shape) for _ in range(4))
     early, first_early = np.zeros(shape), np.zeros(shape)
-    for tenant, size in zip(work.tenants, sizes, strict=True):
+    for tenant, size in zip(work.tenants, tiles.sizes, strict=True):
         if not tenant.bytes_per_cycle:
             continue
-        times = _transfers(work, tenant, size, count, order)
+        times = _times_moved(work, tenant, size, tiles.count, order)
         cycles = size / tenant.bytes_per_cycle + tenant.setup_cycles
         moving = moving + times * cycles
         bytes_moved = bytes_moved + times * size
@@ -299,31 +340,45 @@ def _cheapest(
         first = first + cycles
         if tenant.constant:
             early, first_early = early + times * cycles, first_early + cycles
-    left = moving - np.minimum(early, work.lead_cycles)
-    first = first - np.minimum(first_early, work.lead_cycles)
-    cycles = _overlapped(computing, left, first, doubled=doubled)
+    return _Transfers(
+        cycles=moving,
+        left_cycles=moving - np.minimum(early, work.lead_cycles),
+        first_cycles=first - np.minimum(first_early, work.lead_cycles),
+        moved_bytes=bytes_moved,
+        energy=energy,
+    )
+
+
+def _cheapest(
+    work: Work,
+    tiles: _Tiles,
+    moved: _Transfers,
+    choice: tuple[tuple[str, ...], NDArray[np.bool_], bool],
+    goal: Goal,
+) -> Tiling:
+    order, fits, doubled = choice
+    cycles = _overlapped(tiles.computing, moved, doubled=doubled)
+    values = {"latency": cycles, "energy": moved.energy, "traffic": moved.moved_bytes}
     if work.tile_cycles is not None:
-        guess = {"latency": cycles, "energy": energy, "traffic": bytes_moved}[goal]
-        fits = _promising(np.where(fits, guess, np.inf), total)
-        computing = _told(work, length, (computing, total), fits)
-        cycles = _overlapped(computing, left, first, doubled=doubled)
-    primary = {"latency": cycles, "energy": energy, "traffic": bytes_moved}[goal]
-    key = np.where(fits, primary, np.inf)
+        fits = _promising(np.where(fits, values[goal], np.inf), tiles.total)
+        cycles = values["latency"] = _overlapped(_told(work, tiles, fits), moved, doubled=doubled)
+    key = np.where(fits, values[goal], np.inf)
     best = np.flatnonzero(key <= NEARLY * key.min())
-    at = int(best[np.lexsort((cycles[best], total[best]))[0]])
+    at = int(best[np.lexsort((cycles[best], tiles.total[best]))[0]])
     return Tiling(
-        lengths={d: int(np.broadcast_to(length[d], shape)[at]) for d in work.lengths},
+        lengths=tiles.lengths(work, at),
         order=order,
         cycles=float(cycles[at]),
-        moving_cycles=float(moving[at]),
-        moved_bytes=float(bytes_moved[at]),
-        value=float(primary[at]),
+        moving_cycles=float(moved.cycles[at]),
+        moved_bytes=float(moved.moved_bytes[at]),
+        value=float(values[goal][at]),
         doubled=doubled,
     )
 
 
-def _overlapped(computing: Values, moving: Values, first: Values, *, doubled: bool) -> Values:
+def _overlapped(computing: Values, moved: _Transfers, *, doubled: bool) -> Values:
     """Cycles of computing and of moving together."""
+    moving, first = moved.left_cycles, moved.first_cycles
     if not doubled:
         return computing + moving
     longer, shorter = np.maximum(computing, moving), np.minimum(computing, moving)
@@ -333,30 +388,37 @@ def _overlapped(computing: Values, moving: Values, first: Values, *, doubled: bo
 def _promising(guess: Values, total: Values) -> NDArray[np.bool_]:
     """The tilings that seem best, and those with the fewest tiles."""
     chosen = np.zeros(guess.shape, dtype=np.bool_)
-    chosen[np.argsort(guess, kind="stable")[:TOLD]] = True
-    chosen[np.lexsort((guess, np.where(np.isfinite(guess), total, np.inf)))[:TOLD]] = True
-    return chosen & np.isfinite(guess)
+    finite = np.flatnonzero(np.isfinite(guess))
+    best = _among_smallest(guess, finite)
+    chosen[best[np.argsort(guess[best], kind="stable")[:TOLD]]] = True
+    fewest = _among_smallest(total, finite)
+    chosen[fewest[np.lexsort((guess[fewest], total[fewest]))[:TOLD]]] = True
+    return chosen
 
 
-def _told(
-    work: Work,
-    length: Mapping[str, Grid | int],
-    guess: tuple[Values, Values],
-    asked: NDArray[np.bool_],
-) -> Values:
+def _among_smallest(values: Values, among: NDArray[np.intp]) -> NDArray[np.intp]:
+    """Where the smallest values are, all that are as small as one of the first `TOLD` included."""
+    if len(among) <= TOLD:
+        return among
+    found = values[among]
+    small: NDArray[np.bool_] = found <= np.partition(found, TOLD - 1)[TOLD - 1]
+    return among[small]
+
+
+def _told(work: Work, tiles: _Tiles, asked: NDArray[np.bool_]) -> Values:
     """Cycles of all tiles as a model of the core has them, where it was asked; else the guess."""
-    computing, total = guess[0].copy(), guess[1]
+    computing = tiles.computing.copy()
     assert work.tile_cycles is not None
-    cut = {d: tried for d, tried in length.items() if isinstance(tried, np.ndarray)}
-    for at in np.flatnonzero(asked):
-        lengths = {**work.lengths, **{d: int(tried[at]) for d, tried in cut.items()}}
-        cycles = work.tile_cycles(lengths)
+    for at in map(int, np.flatnonzero(asked)):
+        if at not in tiles.told:
+            tiles.told[at] = work.tile_cycles(tiles.lengths(work, at))
+        cycles = tiles.told[at]
         if cycles is not None:
-            computing[at] = total[at] * (cycles + TASK_CYCLES)
+            computing[at] = tiles.total[at] * (cycles + TASK_CYCLES)
     return computing
 
 
-def _transfers(
+def _times_moved(
     work: Work, tenant: Tenant, size: Grid | int, count: Mapping[str, Grid], order: tuple[str, ...]
 ) -> Values:
     """How often tiles of an operand are moved: once each if all stay, else again in each pass."""

@@ -1,0 +1,58 @@
+"""What an objective promises: less of what it asks for than another, and never more with room."""
+
+from functools import cache
+
+import pytest
+
+from tilewright.errors import InfeasibleError
+from tilewright.machine.load import load_machine
+from tilewright.network.load import load_network
+from tilewright.plan_model import PlanObjective
+from tilewright.planner import Plan, PlanOptions, plan
+
+NETWORKS = ("lenet5", "ds_cnn", "notes_cnn")
+LARGE = ("mobilenetv2", "resnet18")
+MACHINES = ("edge_tpu_like", "ethos_u65_256", "meta_prototype_like", "npu_37xx")
+CUTS = (4, 2, 1)
+
+
+@cache
+def planned(network: str, on: str, objective: PlanObjective, cut: int) -> Plan | None:
+    """The plan with scratchpads of a part of their size; None if there is none."""
+    machine = load_machine(on)
+    limits = tuple(
+        (m.name, m.size_bytes // cut) for m in machine.memories if m.role == "scratchpad"
+    )
+    options = PlanOptions(objective=objective, memory_limits=limits, checked=False)
+    try:
+        return plan(load_network(network), machine, options)
+    except InfeasibleError:
+        return None
+
+
+def every_size(network: str, on: str, objective: PlanObjective) -> list[Plan]:
+    found = [planned(network, on, objective, cut) for cut in CUTS]
+    first = next((n for n, p in enumerate(found) if p is not None), len(found))
+    fitting = [p for p in found[first:] if p is not None]
+    assert len(fitting) == len(found) - first, "a smaller scratchpad held a plan"
+    return fitting
+
+
+@pytest.mark.parametrize("on", MACHINES)
+@pytest.mark.parametrize(
+    "network", [*NETWORKS, *(pytest.param(name, marks=pytest.mark.slow) for name in LARGE)]
+)
+def test_traffic(network: str, on: str) -> None:
+    moved = [p.outside_bytes for p in every_size(network, on, "traffic")]
+    assert moved == sorted(moved, reverse=True)
+    for cut in CUTS:
+        least, fastest = (planned(network, on, aim, cut) for aim in ("traffic", "latency"))
+        if least is not None and fastest is not None:
+            assert least.outside_bytes <= fastest.outside_bytes
+
+
+@pytest.mark.parametrize("on", MACHINES)
+@pytest.mark.parametrize("network", NETWORKS)
+def test_latency(network: str, on: str) -> None:
+    cycles = [p.cycles for p in every_size(network, on, "latency")]
+    assert cycles == sorted(cycles, reverse=True)
