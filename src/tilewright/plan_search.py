@@ -32,7 +32,7 @@ WORTH_TRYING = 1.02
 BUSY = 0.9
 """Neither does one whose engines compute for so much of the time, if it is time that counts."""
 
-LEAST_SHARE = 1 / 8
+LEAST_SHARE = 1 / 16
 """Smaller scratchpads are not looked at for the sake of a plan in larger ones."""
 
 FIRST_SHARE = 1 / 64

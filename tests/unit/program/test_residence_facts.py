@@ -59,6 +59,8 @@ def test_the_array_wants_each_operand_in_the_scratchpad_that_serves_it(
     by_name = {operand.name: operand for operand in conv.inputs}
     assert homes.where(conv, by_name["I"]) == data
     assert homes.where(conv, by_name["W"]) == weights
+    # A bias lies where weights do; where they stream, beside the data.
+    assert homes.where(conv, by_name["B"]) == (weights or data)
     assert homes.where(conv, conv.results[0]) == result
     # The vector unit reads wherever the tensor is.
     assert homes.where(last, last.inputs[0]) == ANYWHERE
