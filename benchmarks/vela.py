@@ -16,6 +16,7 @@ is appended to the results file, from which the next call resumes. Ratios are ou
 import argparse
 import json
 import os
+import re
 import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
@@ -160,24 +161,28 @@ def cells_of(row: Row) -> list[str]:
     ]
 
 
-def print_table(part: Part, rows: Sequence[Row]) -> None:
-    """A Markdown table, and the geometric means."""
+def table(part: Part, rows: Sequence[Row]) -> str:
+    """A Markdown table, and the geometric means below it."""
     head = ["machine", "network", *HEAD[part], *CPU_HEAD]
     lines = [head, *(cells_of(row) for row in rows)]
     widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
-    for number, line in enumerate(lines):
-        padded = [
+    rules = ["-" * w if i < 2 else "-" * (w - 1) + ":" for i, w in enumerate(widths)]
+    lines.insert(1, rules)
+    padded = (
+        [
             cell.ljust(width) if column < 2 else cell.rjust(width)
             for column, (cell, width) in enumerate(zip(line, widths, strict=True))
         ]
-        print("|", " | ".join(padded), "|")
-        if number == 0:
-            rules = ["-" * w if i < 2 else "-" * (w - 1) + ":" for i, w in enumerate(widths)]
-            print("|", " | ".join(rules), "|")
-    print()
-    for sentence in means(part, rows):
-        print(sentence)
-    print()
+        for line in lines
+    )
+    below = "".join(f"* {sentence}\n" for sentence in means(part, rows))
+    return "".join(f"| {' | '.join(cells)} |\n" for cells in padded) + "\n" + below
+
+
+def write_block(page: Path, part: Part, text: str) -> None:
+    """Put a table between the marks of its part in a page."""
+    block = re.compile(rf"(<!-- measured: {part} -->\n).*?(<!-- end -->)", re.DOTALL)
+    page.write_text(block.sub(lambda m: f"{m[1]}{text}{m[2]}", page.read_text("utf-8")), "utf-8")
 
 
 def means(part: Part, rows: Sequence[Row]) -> Iterator[str]:
@@ -232,6 +237,7 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--part", action="append", choices=get_args(Part))
     parser.add_argument("--network", action="append", help="name of a file without .tflite")
     parser.add_argument("--results", type=Path, help="a file to resume from and to append to")
+    parser.add_argument("--page", type=Path, help="a page of the docs whose tables are renewed")
     return parser.parse_args()
 
 
@@ -268,7 +274,10 @@ def main() -> None:
     for part in given.part or get_args(Part):
         rows = list(rows_of(part, networks, given))
         if rows:
-            print_table(part, rows)
+            text = table(part, rows)
+            print(text)
+            if given.page is not None:
+                write_block(given.page, part, text)
 
 
 if __name__ == "__main__":

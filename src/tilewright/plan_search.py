@@ -105,13 +105,18 @@ class Search:
     most_tiles: int = MOST_TILES
     refusals: list[InfeasibleError] = field(default_factory=list)
 
-    def draft(self, goal: Goal, strategy: Strategy) -> Draft | None:
-        """A draft of a strategy; None, and a refusal remembered, if it does not fit."""
+    def draft(self, goal: Goal, strategy: Strategy, rival: Draft | None = None) -> Draft | None:
+        """A draft of a strategy; None, and a refusal remembered, if it does not fit.
+
+        None also if it cannot be faster than a rival.
+        """
         self.watcher("tiles and mappings")
         try:
             lowered = lower(self.prepared, goal, strategy, self.most_tiles)
             self.watcher("times")
             least = bounds(lowered.program)
+            if rival is not None and least.order_cycles >= rival.timetable.cycles:
+                return None
             timetable = schedule(lowered.program, self.options.schedule, least)
         except InfeasibleError as error:
             self.refusals.append(error)
@@ -131,13 +136,14 @@ class Search:
         quick = replace(self.options.schedule, explain_trials=0, order_sets=0)
         self.options = replace(self.options, schedule=quick)
 
-    def chosen(self, aim: Aim) -> Chosen | None:
+    def chosen(self, aim: Aim, *, small_cuts: bool = False) -> Chosen | None:
         """What the choice of cascades proposes."""
         if not self.options.cascades:
             return None
         self.watcher("cascades")
         scene = self.scene(aim)
         options = self.options.quick_choose if aim == "latency" else self.options.choose
+        options = replace(options, small_cuts=small_cuts)
         return None if scene is None else choose(scene, aim, options)
 
     def scene(self, aim: Aim) -> Scene | None:
@@ -222,11 +228,24 @@ def _drafts(search: Search, goal: Goal) -> Iterator[Draft]:
                 return
         chosen = search.chosen(tried)
         if chosen is not None:
-            draft = search.draft(tried, chosen.strategy)
+            draft = search.draft(tried, chosen.strategy, plain if goal == "latency" else None)
             if draft is not None:
                 yield draft
                 if _is_good(draft, goal):
                     return
+            if tried == "traffic":
+                yield from _with_small_cuts(search, [d for d in (plain, draft) if d is not None])
+
+
+def _with_small_cuts(search: Search, known: Sequence[Draft]) -> Iterator[Draft]:
+    """What the choice finds if stages may also be cut in all directions, tiles coming again."""
+    chosen = search.chosen("traffic", small_cuts=True)
+    least = min((draft.outside_bytes for draft in known), default=None)
+    if chosen is None or (least is not None and chosen.moved_bytes * WORTH_TRYING >= least):
+        return
+    draft = search.draft("traffic", chosen.strategy)
+    if draft is not None:
+        yield draft
 
 
 def _may_move_less(search: Search, best: Draft) -> bool:

@@ -39,6 +39,8 @@ class ChooseOptions:
 
     most_stages: int = 16
     most_states: int = 8
+    small_cuts: bool = False
+    """Whether a stage may always be cut in all directions, not only where nothing else fits."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -163,7 +165,7 @@ class _Chooser:
     def _units(self, first: int, state: State) -> Iterator[tuple[int, Cost, tuple[str, ...]]]:
         """Units that begin at a stage: their last stage, cost, and what they make that is kept."""
         found = [*self._stage_units(first, state), *self._span_units(first, state)]
-        if not found or self.aim == "memory":
+        if not found or self.aim == "memory" or self.options.small_cuts:
             for kept in self._keepings(first, first, ()):
                 cost = self._cut_small(first, state, kept)
                 if cost is not None:
