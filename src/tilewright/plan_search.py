@@ -41,7 +41,10 @@ FIRST_SHARE = 1 / 64
 FIRST_GROWTH = 0.03
 """By how much more than what is believed in is tried first; the next time by twice that more."""
 
-LITTLE_TILES = 10_000
+MANY_TIMES = 256
+"""A scratchpad so many times as large, to see what would be enough."""
+
+LITTLE_TILES = 15_000
 """A plan of more tiles is not worth the little memory that it saves."""
 
 NEARLY = 1.02
@@ -206,12 +209,33 @@ def best_plan(search_on: Callable[[Machine], Search], machine: Machine) -> Plan:
         smaller.explain_nothing()
         if goal == "traffic" and not _may_move_less(smaller, best):
             break
+    if best is None:
+        tight = search.chosen("memory")
+        best = None if tight is None else search.draft("latency", tight.strategy)
     if best is not None:
         return search.finished(best)
     plan = last_resort(search.prepared, search.options, search.watcher)
     if plan is None:
-        raise search.refusals[0]
+        raise _with_what_would_do(search.refusals[0], search_on, machine)
     return plan
+
+
+def _with_what_would_do(
+    refusal: InfeasibleError, search_on: Callable[[Machine], Search], machine: Machine
+) -> InfeasibleError:
+    """A refusal that also says how much is enough if ops run as cascades; the first one's own hint
+    is about an op that runs by itself."""
+    pads = [m for m in machine.memories if m.role == "scratchpad"]
+    if len(pads) != 1 or search_on(machine).prepared.places.overflow() is not None:
+        return refusal
+    size = pads[0].size_bytes * MANY_TIMES
+    chosen = search_on(with_memory_limits(machine, ((pads[0].name, size),))).chosen("memory")
+    if chosen is None or chosen.share * MANY_TIMES <= 1.0:
+        return refusal
+    enough = -int(-chosen.share * (1 + FIRST_GROWTH) * size // 1024)
+    first, *others = refusal.problems
+    hint = f"with ops side by side, row by row, {pads[0].name} of about {enough:,} KiB would do"
+    return InfeasibleError(replace(first, hint=hint), *others)
 
 
 def _drafts(search: Search, goal: Goal) -> Iterator[Draft]:
@@ -287,23 +311,23 @@ def plan_in_least_memory(search_on: Callable[[Machine], Search], machine: Machin
     found = _within(search_on(_cut(machine, share)), strategies)
     while found is None:
         if share >= 1.0:
-            raise _refusal(search_on(machine))
+            raise _with_what_would_do(_refusal(search_on(machine)), search_on, machine)
         fails, share, growth = share, min(1.0, share * (1 + growth)), 2 * growth
         found = _within(search_on(_cut(machine, share)), strategies)
+    holds = share
     for _ in range(search.options.memory_trials):
-        holds = _filled(found, machine)
         strategies, share = _least(search_on(_cut(machine, holds)), holds)
         if not fails * NEARLY < share < holds / NEARLY:
             share = (fails + holds) / 2
         cut = _cut(machine, share)
-        if share < fails * NEARLY or cut == found.machine:
+        if share < fails * NEARLY or cut == _cut(machine, holds):
             break
         smaller = _within(search_on(cut), strategies)
         if smaller is None:
             fails = share
         else:
-            found = smaller
-    return replace(found, machine=machine)
+            found, holds = smaller, share
+    return search.finished(found)
 
 
 def _least(search: Search, whole: float) -> tuple[list[Strategy], float]:
@@ -324,21 +348,15 @@ def _refusal(search: Search) -> InfeasibleError:
     return search.refusals[0]
 
 
-def _within(search: Search, strategies: Sequence[Strategy]) -> Plan | None:
-    """The plan of the first strategy that fits; why others do not is of no interest."""
+def _within(search: Search, strategies: Sequence[Strategy]) -> Draft | None:
+    """The draft of the first strategy that fits; why others do not is of no interest."""
     search.explain_nothing()
     search.most_tiles = LITTLE_TILES
     for strategy in strategies:
         draft = search.draft("latency", strategy)
         if draft is not None:
-            return search.finished(draft)
+            return draft
     return None
-
-
-def _filled(plan: Plan, machine: Machine) -> float:
-    """The part of the machine's scratchpads that a plan fills, of the one it fills most."""
-    sizes = {m.name: m.size_bytes for m in machine.memories if m.role == "scratchpad"}
-    return max(plan.peak_bytes.get(name, 0) / size for name, size in sizes.items())
 
 
 def _cut(machine: Machine, share: float) -> Machine:
