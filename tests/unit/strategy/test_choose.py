@@ -13,7 +13,7 @@ from tilewright.network.load import load_network
 from tilewright.program.cascade import Cascade, Strategy, flow_of
 from tilewright.program.lower import Lowered, Prepared, lower, prepare
 from tilewright.schedule.bounds import bounds
-from tilewright.strategy.choose import Aim, Chosen, ChooseOptions, choose
+from tilewright.strategy.choose import Aim, ChooseOptions, Chosen, choose
 from tilewright.strategy.scene import scene_of
 from tilewright.strategy.spans import span_of
 
