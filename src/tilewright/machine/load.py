@@ -1,6 +1,7 @@
 """Loading a machine by file or by name, and checking it."""
 
 import os
+from dataclasses import replace
 from pathlib import Path
 
 from tilewright.document import in_file_order, read_document, suggestion
@@ -43,6 +44,10 @@ def load_machine(name_or_path: str | Path) -> Machine:
     errors = [p for p in reading.problems if p.severity == "error"]
     if errors or reading.machine is None:
         raise InputError(*errors)
+    if Path(reading.machine.source).parent == _LIBRARY:
+        # Where the package lies is nobody's business: plans are the same on every computer.
+        name = Path(reading.machine.source).stem
+        return replace(reading.machine, source=f"library:{name}")
     return reading.machine
 
 
