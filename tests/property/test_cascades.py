@@ -155,7 +155,7 @@ def test_a_plan_with_a_cascade_computes_what_the_network_computes(
 
 
 @pytest.mark.slow
-@settings(few, max_examples=600)
+@settings(few, max_examples=150)
 @given(networks(), machines, st.data())
 def test_many_plans_with_a_cascade_compute_what_their_networks_compute(
     network: Network, small: Small, data: st.DataObject
