@@ -13,7 +13,7 @@ from tests.cascade_faults import (
     writes_beside,
 )
 from tests.e2e.test_cascades import NCHW_HEIGHT, STEP_BY_STEP, in_cascades
-from tests.plan_faults import FAULTS, Fault, wrong_plans
+from tests.plan_faults import Fault, wrong_plans
 from tests.small_machines import Small, small_machine
 
 from tilewright.network.graph import Network
