@@ -9,7 +9,7 @@ from tilewright.network.load import load_network
 from tilewright.planner import PlanOptions, plan
 from tilewright.replay.verify import verify
 
-MACHINE = Path(__file__).parents[2] / "examples" / "one_core.yaml"
+MACHINE = Path(__file__).parents[1] / "one_core.yaml"
 WORD_BYTES = 2
 
 

@@ -13,7 +13,7 @@ from tilewright import cli_support
 from tilewright.cli_support import progress_bar, progress_steps
 from tilewright.machine.load import load_machine
 from tilewright.network.load import load_network
-from tilewright.planner import plan
+from tilewright.planner import PlanOptions, plan
 
 Shown = Callable[[], str]
 
@@ -102,5 +102,6 @@ def test_what_is_no_terminal_gets_nothing(capfd: pytest.CaptureFixture[str]) -> 
 
 def test_a_plan_tells_its_steps_in_their_order() -> None:
     steps: list[str] = []
-    plan(load_network("lenet5"), load_machine("npe8"), watcher=steps.append)
+    options = PlanOptions(smaller_tasks=0)
+    plan(load_network("lenet5"), load_machine("npe8"), options, watcher=steps.append)
     assert steps == ["compute order", "tiles and mappings", "times", "addresses", "check"]

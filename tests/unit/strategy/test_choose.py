@@ -17,7 +17,7 @@ from tilewright.strategy.choose import Aim, ChooseOptions, Chosen, choose
 from tilewright.strategy.scene import scene_of
 from tilewright.strategy.spans import span_of
 
-MACHINE = Path(__file__).parents[3] / "examples" / "one_core.yaml"
+MACHINE = Path(__file__).parents[2] / "one_core.yaml"
 QUICK = SearchOptions(lpf_limit=3, unrollings=2)
 
 
