@@ -50,7 +50,7 @@ class PlanOptions:
     choose: ChooseOptions = field(default_factory=ChooseOptions)
     """How far the choice of cascades looks."""
     quick_choose: ChooseOptions = field(
-        default_factory=lambda: ChooseOptions(most_stages=8, most_states=2)
+        default_factory=lambda: ChooseOptions(most_stages=6, most_states=2)
     )
     """How far it looks if the objective is latency."""
     cascades: bool = True

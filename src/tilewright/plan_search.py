@@ -41,6 +41,9 @@ FIRST_SHARE = 1 / 64
 FIRST_GROWTH = 0.03
 """By how much more than what is believed in is tried first; the next time by twice that more."""
 
+RIVAL_TASKS = 4_000
+"""Tiles of a second candidate, and tasks of all its simulations together, if time counts."""
+
 MANY_TIMES = 256
 """A scratchpad so many times as large, to see what would be enough."""
 
@@ -115,12 +118,17 @@ class Search:
         """
         self.watcher("tiles and mappings")
         try:
-            lowered = lower(self.prepared, goal, strategy, self.most_tiles)
+            lowered = lower(
+                self.prepared, goal, strategy, self.most_tiles if rival is None else RIVAL_TASKS
+            )
             self.watcher("times")
             least = bounds(lowered.program)
             if rival is not None and least.order_cycles >= rival.timetable.cycles:
                 return None
-            timetable = schedule(lowered.program, self.options.schedule, least)
+            options = self.options.schedule
+            if rival is not None:
+                options = replace(options, portfolio_tasks=RIVAL_TASKS)
+            timetable = schedule(lowered.program, options, least)
         except InfeasibleError as error:
             self.refusals.append(error)
             return None
