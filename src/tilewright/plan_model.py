@@ -64,6 +64,17 @@ class PlanOptions:
     """Whether the plan is checked before it is returned."""
 
 
+def outside_bytes(program: Program) -> int:
+    """Bytes that a program reads and writes outside the scratchpads."""
+    outside = {space.memory for space in program.spaces if space.kind != "scratchpad"}
+    return sum(
+        charge.read_bytes + charge.write_bytes
+        for task in program.tasks
+        for charge in task.charges
+        if charge.memory in outside
+    )
+
+
 @dataclass(frozen=True, kw_only=True)
 class Plan:
     """Every task with its time and engine, every buffer with its address, and the bounds of both.
@@ -119,8 +130,7 @@ class Plan:
     @cached_property
     def outside_bytes(self) -> int:
         """Bytes read and written outside the scratchpads."""
-        outside = {s.memory for s in self.program.spaces if s.kind != "scratchpad"}
-        return sum(sum(moved) for memory, moved in self.traffic_bytes.items() if memory in outside)
+        return outside_bytes(self.program)
 
     @cached_property
     def peak_bytes(self) -> Mapping[str, int]:

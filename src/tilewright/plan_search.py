@@ -11,7 +11,7 @@ from functools import cached_property
 from tilewright.errors import InfeasibleError
 from tilewright.machine.limits import with_memory_limits
 from tilewright.machine.model import Machine
-from tilewright.plan_model import Plan, PlanOptions, Watcher
+from tilewright.plan_model import Plan, PlanOptions, Watcher, outside_bytes
 from tilewright.plan_rungs import last_resort
 from tilewright.program.cascade import PLAIN, Strategy
 from tilewright.program.lower import Lowered, Prepared, lower
@@ -66,14 +66,7 @@ class Draft:
     @cached_property
     def outside_bytes(self) -> int:
         """Bytes read and written outside the scratchpads."""
-        program = self.timetable.program
-        outside = {s.memory for s in program.spaces if s.kind != "scratchpad"}
-        return sum(
-            charge.read_bytes + charge.write_bytes
-            for task in program.tasks
-            for charge in task.charges
-            if charge.memory in outside
-        )
+        return outside_bytes(self.timetable.program)
 
     @cached_property
     def busy(self) -> float:
@@ -161,17 +154,16 @@ class Search:
         """What is known before anything is decided."""
         return scene_of(self.prepared, "latency" if aim == "memory" else aim)
 
-    def _in_all_memory(self, timetable: Timetable) -> Timetable:
-        """The timetable on this machine, if it was made for one with less memory."""
-        program = timetable.program
-        if program.spaces == self.prepared.places.spaces:
-            return timetable
-        return replace(timetable, program=replace(program, spaces=self.prepared.places.spaces))
-
     def finished(self, draft: Draft) -> Plan:
-        """A draft with final addresses and control edges, checked."""
+        """A draft with final addresses and control edges, checked.
+
+        It may have been made for less memory: then its bounds are those of this machine.
+        """
         self.watcher("addresses")
-        timetable = self._in_all_memory(draft.timetable)
+        timetable, least, spaces = draft.timetable, draft.least, self.prepared.places.spaces
+        if timetable.program.spaces != spaces:
+            timetable = replace(timetable, program=replace(timetable.program, spaces=spaces))
+            least = bounds(replace(draft.lowered.program, spaces=spaces))
         timetable, fills = packed(timetable, self.options.packing)
         timetable = replace(timetable, edges=control_edges(timetable))
         if self.options.checked:
@@ -184,8 +176,8 @@ class Search:
             stages=draft.lowered.stages,
             timetable=timetable,
             fills=fills,
-            bounds=draft.least,
-            roofline=draft.lowered.bounds,
+            bounds=least,
+            roofline=self.prepared.bounds,
             assumptions=draft.lowered.assumptions,
             strategy=draft.strategy,
         )

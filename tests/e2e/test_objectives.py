@@ -59,3 +59,15 @@ def test_traffic(network: str, on: str) -> None:
 def test_latency(network: str, on: str) -> None:
     cycles = [p.cycles for p in every_size(network, on, "latency")]
     assert cycles == sorted(cycles, reverse=True)
+
+
+def test_a_plan_made_for_less_memory_has_the_bounds_of_the_machine() -> None:
+    network, machine = load_network("ds_cnn"), load_machine("edge_tpu_like")
+    found = plan(network, machine)
+    alone = plan(network, machine, PlanOptions(smaller_tasks=0))
+    assert found.cycles < alone.cycles, "the best plan is one for smaller scratchpads"
+    assert found.roofline == alone.roofline
+    assert found.machine == machine
+    assert {s.name: s.size_bytes for s in found.program.spaces} == {
+        s.name: s.size_bytes for s in alone.program.spaces
+    }
