@@ -7,7 +7,7 @@ from tests.cascade_cases import prepared
 
 from tilewright.machine.load import load_machine
 from tilewright.network.load import load_network
-from tilewright.plan_search import Search
+from tilewright.plan_drafts import Drafts
 from tilewright.planner import Plan, PlanOptions, plan
 from tilewright.program.cascade import Cascade, Strategy
 from tilewright.program.model import Access, Slot, Timetable, View
@@ -30,10 +30,12 @@ def cascaded_plan() -> Plan:
         Cascade(first=2, last=3, axis=2, step=2),
     )
     network, machine = load_network("notes_cnn"), load_machine("ethos_u65_256")
-    search = Search(prepared(network, machine), PlanOptions(), lambda step: None)
-    draft = search.draft("latency", Strategy(cascades=cascades, gone=("input",)))
+    drafts = Drafts(prepared(network, machine), PlanOptions(), lambda step: None)
+    candidate = drafts.candidate("latency", Strategy(cascades=cascades, gone=("input",)))
+    assert candidate is not None
+    draft = drafts.draft(candidate)
     assert draft is not None
-    return search.finished(draft)
+    return drafts.finished(draft)
 
 
 def run_again_and_again(made: Plan, tasks: int) -> Plan:

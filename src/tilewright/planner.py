@@ -1,15 +1,19 @@
 """Network and machine to plan: the one place that strings the steps together."""
 
+from collections.abc import Callable
 from dataclasses import replace
+from math import inf
 
+from tilewright.errors import InfeasibleError
 from tilewright.garbage import without_garbage_collection
 from tilewright.machine.limits import with_memory_limits
 from tilewright.machine.model import Machine
 from tilewright.mapping.search import Objective, SearchOptions
 from tilewright.network.graph import Network, Op
+from tilewright.plan_drafts import Drafts
 from tilewright.plan_model import Plan, PlanObjective, PlanOptions, Watcher
 from tilewright.plan_rungs import plan_of_rung
-from tilewright.plan_search import Search, best_plan, plan_in_least_memory
+from tilewright.plan_search import best_plan, plan_in_least_memory
 from tilewright.program.lower import prepare
 from tilewright.program.order_network import problem_of
 from tilewright.program.order_search import OrderOptions, least_peak
@@ -47,17 +51,48 @@ def plan(
     with without_garbage_collection():
         watcher("compute order")
         order = compute_order(network, options.order_steps)
-
-        prepared = prepare(network, limited, order, _search(options))
-
-        def search_on(other: Machine) -> Search:
-            # Tiles cost the same whatever the sizes of scratchpads: they are looked up once.
-            places = prepared.places if other == limited else places_of(other)
-            return Search(replace(prepared, places=places), options, watcher)
-
+        drafts_on = _drafts_in(network, limited, order, (options, watcher))
         if options.objective == "memory":
-            return plan_in_least_memory(search_on, limited)
-        return best_plan(search_on, limited)
+            other = _drafts_in_other(network, limited, order, (options, watcher))
+            found = [drafts_on, *([other] if other else [])]
+            return plan_in_least_memory(min(found, key=lambda d: _least_share(d(limited))), limited)
+        try:
+            return best_plan(drafts_on, limited)
+        except InfeasibleError:
+            other = _drafts_in_other(network, limited, order, (options, watcher))
+            if other is None:
+                raise
+            return best_plan(other, limited)
+
+
+def _drafts_in(
+    network: Network, limited: Machine, order: tuple[Op, ...], how: tuple[PlanOptions, Watcher]
+) -> Callable[[Machine], Drafts]:
+    """Drafts of plans with ops in one order, on the machine or on one with other sizes."""
+    options, watcher = how
+    prepared = prepare(network, limited, order, _search(options))
+
+    def drafts_on(other: Machine) -> Drafts:
+        # Tiles cost the same whatever the sizes of scratchpads: they are looked up once.
+        places = prepared.places if other == limited else places_of(other)
+        return Drafts(replace(prepared, places=places), options, watcher)
+
+    return drafts_on
+
+
+def _drafts_in_other(
+    network: Network, limited: Machine, order: tuple[Op, ...], how: tuple[PlanOptions, Watcher]
+) -> Callable[[Machine], Drafts] | None:
+    """The same for the order in which fewer bytes wait, which suits cascades; None if it is none
+    but the given one."""
+    other = compute_order(network, how[0].order_steps, few_alive=True)
+    return None if other == order else _drafts_in(network, limited, other, how)
+
+
+def _least_share(drafts: Drafts) -> float:
+    """The part of the scratchpads that the choice of cascades believes in."""
+    chosen = drafts.chosen("memory")
+    return inf if chosen is None else chosen.share
 
 
 def plan_that_fits(found: Fit, watcher: Watcher = lambda step: None) -> Plan:
@@ -75,11 +110,15 @@ def plan_that_fits(found: Fit, watcher: Watcher = lambda step: None) -> Plan:
         return plan_of_rung(prepared, found.first.name, options, watcher)
 
 
-def compute_order(network: Network, steps: int) -> tuple[Op, ...]:
-    """The ops in the order with the least peak memory that a search of so many steps finds."""
-    found = least_peak(
-        problem_of(network), OrderOptions(steps=steps, beam_steps=steps, window_steps=steps // 50)
+def compute_order(network: Network, steps: int, *, few_alive: bool = False) -> tuple[Op, ...]:
+    """The ops in the order with the least peak memory that a search of so many steps finds.
+
+    With `few_alive`, of orders with the same peak that with fewer bytes alive over time.
+    """
+    options = OrderOptions(
+        steps=steps, beam_steps=steps, window_steps=steps // 50, few_alive=few_alive
     )
+    found = least_peak(problem_of(network), options)
     return tuple(network.ops[number] for number in found.order)
 
 

@@ -25,12 +25,15 @@ class CoreModelCosts:
     network: Network
     ethos_u: EthosU
     _found: dict[object, int | None] = field(default_factory=dict)
+    _alike: dict[str, int] = field(default_factory=dict)
+    """By op, a number that stages have in common whose tiles take equally long."""
+    _kinds: dict[object, int] = field(default_factory=dict)
 
     def cycles(
         self, stage: Stage, lengths: Mapping[str, int], sums: tuple[bool, bool] = (False, False)
     ) -> int | None:
         """Cycles of a tile, whose sums may be continued and left unfinished; None: not its work."""
-        key = (stage.op.name, tuple(lengths.items()), sums)
+        key = (self._kind(stage), tuple(lengths.items()), sums)
         if key not in self._found:
             tile = Tile(
                 op=stage.op,
@@ -41,6 +44,23 @@ class CoreModelCosts:
             )
             self._found[key] = tile_cycles(tile, self.network, self.ethos_u)
         return self._found[key]
+
+    def _kind(self, stage: Stage) -> int:
+        name = stage.op.name
+        if name not in self._alike:
+            ops = tuple(self._without_names(op) for op in (stage.op, *stage.fused))
+            self._alike[name] = self._kinds.setdefault(ops, len(self._kinds))
+        return self._alike[name]
+
+    def _without_names(self, op: Op) -> object:
+        """Everything about an op that the model looks at."""
+        operands = []
+        for operand in op.operands:
+            tensor = self.network.by_name[operand.tensor]
+            lies = self.ethos_u.formats.get(operand.tensor)
+            facts = (tensor.shape, tensor.bits, tensor.role, lies)
+            operands.append((operand.name, operand.index, *facts))
+        return op.kind, op.dims, op.coupled, op.attributes, len(op.outputs), tuple(operands)
 
     def fewest_cycles(self, op: Op) -> float | None:
         """What an op takes at least, however it is cut; None: not its work."""

@@ -20,6 +20,9 @@ class OrderOptions:
     window_ops: int = 48
     """The length of the stretch around the peak that is then searched again on its own."""
     window_steps: int = 20_000
+    few_alive: bool = False
+    """Whether, of orders with the same peak, that one is taken that has fewer bytes alive over
+    time: where ops run as cascades the peak is elsewhere, and all that waits beside them counts."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,7 +42,7 @@ class Ordered:
 def least_peak(problem: OrderProblem, options: OrderOptions | None = None) -> Ordered:
     """An order of least peak, or the best one found; never worse than that of `problem.ops`."""
     options = options or OrderOptions()
-    order, stretches = _first_order(problem)
+    order, stretches = _first_order(problem, few_alive=options.few_alive)
     bound, steps = 0, options.steps
     for peak, start, end in sorted(stretches, key=lambda stretch: (-stretch[0], stretch[1])):
         if peak <= bound:
@@ -56,16 +59,18 @@ def least_peak(problem: OrderProblem, options: OrderOptions | None = None) -> Or
     return Ordered(order=tuple(order), peak_bytes=peak_bytes(problem, order), bound_bytes=bound)
 
 
-def _first_order(problem: OrderProblem) -> tuple[list[int], list[tuple[int, int, int]]]:
+def _first_order(
+    problem: OrderProblem, *, few_alive: bool
+) -> tuple[list[int], list[tuple[int, int, int]]]:
     """Stretch by stretch the better of the order given and the depth-first one, with its peak."""
     candidates = (tuple(range(len(problem.ops))), depth_first(problem))
     profiles = [[during for _, during in live_bytes(problem, order)] for order in candidates]
     best: list[int] = []
     stretches = []
     for start, end in cuts(problem, candidates[0]):
-        peaks = [max(profile[start:end]) for profile in profiles]
-        peak = min(peaks)
-        best += candidates[peaks.index(peak)][start:end]
+        alive = [profile[start:end] for profile in profiles]
+        peak, _, better = min((max(a), few_alive * sum(a), at) for at, a in enumerate(alive))
+        best += candidates[better][start:end]
         stretches.append((peak, start, end))
     return best, stretches
 

@@ -1,7 +1,6 @@
 """What one operation reads and writes, and how long the memories are busy with it."""
 
 from dataclasses import dataclass
-from functools import lru_cache
 
 from tilewright.mapping.ethos_u.blocks import BlockChoice
 from tilewright.mapping.ethos_u.configuration import Configuration, Shape
@@ -76,7 +75,6 @@ def _weights(operation: Operation, block: BlockChoice) -> int:
     return operation.kernel_elements * operation.input.depth * depth
 
 
-@lru_cache(maxsize=65536)
 def access_cycles(
     operation: Operation, block: BlockChoice, configuration: Configuration, storages: Storages
 ) -> tuple[tuple[MemoryTiming, float], ...]:

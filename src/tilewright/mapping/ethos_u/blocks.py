@@ -6,13 +6,20 @@ in many an operation (a pool of 1 x 1, say) rounding alone tells candidates apar
 """
 
 from dataclasses import dataclass
-from functools import lru_cache
+from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tilewright.mapping.ethos_u.configuration import BANK_BYTES, Configuration, Shape
 from tilewright.mapping.ethos_u.operation import SUB_KERNEL, Operation
+
+try:
+    from tilewright.mapping import _blocks
+except ImportError:
+    _IS_BUILT = False
+else:
+    _IS_BUILT = True
 
 Grid = NDArray[np.int64]
 Costs = NDArray[np.float64]
@@ -49,7 +56,11 @@ class _Candidates:
     input_width: Grid
 
 
-@lru_cache(maxsize=65536)
+def is_compiled() -> bool:
+    """Whether the compiled search was built when the package was installed, and so is used."""
+    return _IS_BUILT
+
+
 def choose_block(operation: Operation, configuration: Configuration) -> BlockChoice | None:
     """The block for an operation; None if not even the smallest one fits into the SHRAM."""
     second = operation.second_input
@@ -57,17 +68,72 @@ def choose_block(operation: Operation, configuration: Configuration) -> BlockCho
     if second is not None and second.elements > seen.elements:
         seen = second
     part_kernel_first = _walks_part_kernel_first(operation, seen.depth)
-    found = _candidates(operation, configuration, _input_depth(operation, seen, part_kernel_first))
-    fits = _banks(operation, configuration, found) <= (
-        configuration.banks_beside_a_table
-        if operation.activation == "table"
-        else configuration.usable_banks
-    )
+    input_depth = _input_depth(operation, seen, part_kernel_first)
+    search = _best_compiled if is_compiled() else _best
+    found = search(operation, configuration, seen, input_depth)
+    if found is None:
+        return None
+    output, needed = found
+    return BlockChoice(output=output, input=needed, part_kernel_first=part_kernel_first)
+
+
+def _best(
+    operation: Operation, configuration: Configuration, seen: Shape, input_depth: int | None
+) -> tuple[Shape, Shape] | None:
+    """The best block and the inputs that it needs, by NumPy."""
+    found = _candidates(operation, configuration, input_depth)
+    fits = _banks(operation, configuration, found) <= _room(operation, configuration)
     if not fits.any():
         return None
     best = _first_best(np.where(fits, _costs(operation, seen, found), np.inf), seen, found)
-    output, needed = _block_at(found, best)
-    return BlockChoice(output=output, input=needed, part_kernel_first=part_kernel_first)
+    return _block_at(found, best)
+
+
+def _best_compiled(
+    operation: Operation, configuration: Configuration, seen: Shape, input_depth: int | None
+) -> tuple[Shape, Shape] | None:
+    """The same by the compiled search: `_blocks.c` reads the figures in this order."""
+    output, micro = operation.output, configuration.micro_block
+    best = _blocks.best(
+        (
+            *(output.height, output.width, output.depth),
+            min(output.height, LARGEST_BLOCK.height),
+            min(output.width, LARGEST_BLOCK.width),
+            min(output.depth, LARGEST_BLOCK.depth),
+            *(micro.height, micro.width, micro.depth),
+            *(_taps(operation, 0), _taps(operation, 1)),
+            *operation.stride,
+            _UPSCALINGS.index(operation.upscaling),
+            input_depth or 0,
+            *(operation.input_bits, _input_granule(operation, configuration)),
+            *(operation.accumulator_bits, _accumulator_granule(operation, configuration)),
+            _has_one_row(operation, configuration),
+            _maps(operation),
+            _room(operation, configuration),
+            *(seen.area, seen.depth),
+            len(operation.sub_kernels),
+            operation.sums_depth,
+            _weights_of_an_area(operation, seen),
+        )
+    )
+    return None if best is None else (Shape(*best[:3]), Shape(*best[3:]))
+
+
+_UPSCALINGS: Final = ("none", "nearest", "zeros")
+
+
+def _maps(operation: Operation) -> int:
+    """Maps that an operation element by element keeps in the SHRAM, less 1; 2 for all others."""
+    if operation.engine != "elementwise":
+        return 2
+    return int(operation.second_input is not None and not operation.has_scalar)
+
+
+def _room(operation: Operation, configuration: Configuration) -> int:
+    """Banks for inputs and accumulators."""
+    if operation.activation == "table":
+        return configuration.banks_beside_a_table
+    return configuration.usable_banks
 
 
 def _block_at(found: _Candidates, at: tuple[int, int, int]) -> tuple[Shape, Shape]:
@@ -147,8 +213,7 @@ def _depths(largest: int, output_depth: int, step: int) -> list[int]:
 
 def _reach(operation: Operation, size: Grid, axis: int, step: int) -> Grid:
     """Inputs along an axis that `size` outputs depend on."""
-    dilated = (operation.kernel[axis] - 1) * operation.dilation[axis] + 1
-    reach = (size - 1) * operation.stride[axis] + min(dilated, SUB_KERNEL)
+    reach = (size - 1) * operation.stride[axis] + _taps(operation, axis)
     if operation.upscaling == "nearest":
         reach = reach + 1
     if operation.upscaling != "none":
@@ -156,24 +221,41 @@ def _reach(operation: Operation, size: Grid, axis: int, step: int) -> Grid:
     return -(-reach // step) * step
 
 
+def _taps(operation: Operation, axis: int) -> int:
+    """Inputs along an axis that an output depends on in one part of the kernel."""
+    return min((operation.kernel[axis] - 1) * operation.dilation[axis] + 1, SUB_KERNEL)
+
+
 def _banks(operation: Operation, configuration: Configuration, found: _Candidates) -> Grid:
     """Banks of the SHRAM that inputs and accumulators take, twice each: one set is filled while
     the other is in use.
     """
-    granules, bits = configuration.granules, operation.input_bits
-    column_bytes = -(-found.input_depth * bits // 64) * 8
+    column_bytes = -(-found.input_depth * operation.input_bits // 64) * 8
     window = found.input_height * found.input_width
-    granule = granules.wide_inputs if bits >= 32 else granules.inputs
-    inputs = _in_banks(window * column_bytes, granule)
+    inputs = _in_banks(window * column_bytes, _input_granule(operation, configuration))
     if operation.engine == "elementwise":
-        several = operation.second_input is not None and not operation.has_scalar
-        return inputs * 2 if several else inputs
-    bits = operation.accumulator_bits
-    granule = granules.wide_accumulators if bits == 40 else granules.accumulators
-    flat = operation.output.height == operation.kernel[0] == 1
-    height = 1 if flat and configuration.micro_block.height == 2 else found.height
-    column_bytes = -(-found.depth // 8) * bits
+        return inputs * (1 + _maps(operation))
+    height = 1 if _has_one_row(operation, configuration) else found.height
+    column_bytes = -(-found.depth // 8) * operation.accumulator_bits
+    granule = _accumulator_granule(operation, configuration)
     return inputs + _in_banks(height * found.width * column_bytes, granule)
+
+
+def _input_granule(operation: Operation, configuration: Configuration) -> int:
+    granules = configuration.granules
+    return granules.wide_inputs if operation.input_bits >= 32 else granules.inputs
+
+
+def _accumulator_granule(operation: Operation, configuration: Configuration) -> int:
+    granules = configuration.granules
+    wide = operation.accumulator_bits == 40
+    return granules.wide_accumulators if wide else granules.accumulators
+
+
+def _has_one_row(operation: Operation, configuration: Configuration) -> bool:
+    """Whether accumulators of a single row are kept although a micro-block has two."""
+    flat = operation.output.height == operation.kernel[0] == 1
+    return flat and configuration.micro_block.height == 2
 
 
 def _in_banks(size_bytes: Grid, granule: int) -> Grid:
@@ -203,12 +285,17 @@ def _costs(operation: Operation, seen: Shape, found: _Candidates) -> Costs:
 
 
 def _weights(operation: Operation, seen: Shape, found: _Candidates) -> Grid | int:
-    if not operation.has_weights:
-        return 0
     output = operation.output
     blocks = -(-output.height // found.height) * -(-output.width // found.width)
-    filters = 1 if operation.engine == "depthwise" else output.depth
-    return operation.kernel_elements * seen.depth * blocks * filters
+    return _weights_of_an_area(operation, seen) * blocks
+
+
+def _weights_of_an_area(operation: Operation, seen: Shape) -> int:
+    """Weights that are read for the blocks of all channels at one place."""
+    if not operation.has_weights:
+        return 0
+    filters = 1 if operation.engine == "depthwise" else operation.output.depth
+    return operation.kernel_elements * seen.depth * filters
 
 
 def _first_best(costs: Costs, seen: Shape, found: _Candidates) -> tuple[int, int, int]:

@@ -9,7 +9,6 @@ order: with a memory of 12 bytes a cycle exact fractions would now and then give
 """
 
 from fractions import Fraction
-from functools import lru_cache
 from math import ceil
 
 from tilewright.mapping.ethos_u.blocks import BlockChoice
@@ -29,7 +28,6 @@ SCALE_BYTES = 10
 LONGEST_WRITE = 64
 
 
-@lru_cache(maxsize=65536)
 def operation_cycles(
     operation: Operation, block: BlockChoice, configuration: Configuration, storages: Storages
 ) -> int:

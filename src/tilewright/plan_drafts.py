@@ -1,0 +1,201 @@
+"""Drafts of a plan: a strategy is lowered to a candidate, and a candidate scheduled to a draft.
+
+What a candidate can come to at best is known before it is scheduled: one that cannot beat the best
+draft so far is not.
+"""
+
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+
+from tilewright.errors import InfeasibleError
+from tilewright.plan_model import Plan, PlanOptions, Watcher, outside_bytes
+from tilewright.program.cascade import Strategy
+from tilewright.program.lower import Lowered, Prepared, lower
+from tilewright.program.model import Program, Timetable
+from tilewright.program.tile import Goal
+from tilewright.program.tiles import MOST_TILES
+from tilewright.replay.check import check
+from tilewright.schedule.bounds import Bounds, bounds
+from tilewright.schedule.control_edges import control_edges
+from tilewright.schedule.packed import packed
+from tilewright.schedule.schedule import schedule, schedule_in_order
+from tilewright.strategy.choose import Aim, Chosen, choose
+from tilewright.strategy.scene import scene_of
+
+Value = tuple[float, ...]
+
+RIVAL_TASKS = 4_000
+"""Tiles of a second candidate, and tasks of all its simulations together, if time counts."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Candidate:
+    """The program of a strategy, before it is scheduled."""
+
+    strategy: Strategy
+    lowered: Lowered
+    least: Bounds
+
+    @cached_property
+    def outside_bytes(self) -> int:
+        """Bytes read and written outside the scratchpads if nothing is added."""
+        return outside_bytes(self.lowered.program)
+
+    @cached_property
+    def compute_cycles(self) -> int:
+        """Cycles of the engine that computes most."""
+        cycles: dict[str, int] = {}
+        for task in self.lowered.program.tasks:
+            if task.kind == "compute":
+                cycles[task.engine] = cycles.get(task.engine, 0) + task.cycles
+        return max(cycles.values(), default=0)
+
+    def least_value(self, goal: Goal) -> Value:
+        """What no schedule of the program goes below."""
+        energy_pj = _energy_pj(self.lowered.program) if goal == "energy" else 0.0
+        return _value(goal, self.least.order_cycles, self.outside_bytes, energy_pj)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Draft:
+    """A candidate with times and addresses, as the scheduler left it."""
+
+    candidate: Candidate
+    timetable: Timetable
+
+    @cached_property
+    def outside_bytes(self) -> int:
+        """Bytes read and written outside the scratchpads."""
+        return outside_bytes(self.timetable.program)
+
+    @property
+    def busy(self) -> float:
+        """The part of the time in which the busiest engine computes."""
+        return self.candidate.compute_cycles / max(1, self.timetable.cycles)
+
+    def value(self, goal: Goal) -> Value:
+        """What a goal makes small."""
+        energy_pj = _energy_pj(self.timetable.program) if goal == "energy" else 0.0
+        return _value(goal, self.timetable.cycles, self.outside_bytes, energy_pj)
+
+
+def _value(goal: Goal, cycles: int, moved_bytes: int, energy_pj: float) -> Value:
+    match goal:
+        case "traffic":
+            return moved_bytes, cycles
+        case "energy":
+            return energy_pj, cycles
+        case _:
+            return cycles, moved_bytes
+
+
+def _energy_pj(program: Program) -> float:
+    return sum(charge.energy_pj for task in program.tasks for charge in task.charges)
+
+
+@dataclass
+class Drafts:
+    """Candidates and drafts of one network on one machine."""
+
+    prepared: Prepared
+    options: PlanOptions
+    watcher: Watcher
+    most_tiles: int = MOST_TILES
+    most_tasks: int = 0
+    """Of all candidates so far."""
+    least: Value | None = None
+    """What none of them goes below."""
+    refusals: list[InfeasibleError] = field(default_factory=list)
+    _chosen: dict[tuple[Aim, bool], Chosen | None] = field(default_factory=dict)
+
+    @property
+    def goal(self) -> Goal:
+        """What is made small; the objective `memory` has a search of its own."""
+        return "latency" if self.options.objective == "memory" else self.options.objective
+
+    def candidate(self, goal: Goal, strategy: Strategy, most_tiles: int = 0) -> Candidate | None:
+        """The program of a strategy; None, and a refusal remembered, if there is none."""
+        self.watcher("tiles and mappings")
+        try:
+            lowered = lower(self.prepared, goal, strategy, most_tiles or self.most_tiles)
+        except InfeasibleError as error:
+            self.refusals.append(error)
+            return None
+        found = Candidate(strategy=strategy, lowered=lowered, least=bounds(lowered.program))
+        least = found.least_value(self.goal)
+        self.least = least if self.least is None else min(self.least, least)
+        self.most_tasks = max(self.most_tasks, len(lowered.program.tasks))
+        return found
+
+    def draft(self, candidate: Candidate, rival: Draft | None = None) -> Draft | None:
+        """A candidate with times and addresses; None if it does not fit.
+
+        None also if it cannot be better than a rival.
+        """
+        goal, options = self.goal, self.options.schedule
+        if rival is not None:
+            if candidate.least_value(goal) >= rival.value(goal):
+                return None
+            options = replace(options, portfolio_tasks=RIVAL_TASKS)
+        self.watcher("times")
+        program = candidate.lowered.program
+        try:
+            timetable = schedule(program, options, candidate.least)
+        except InfeasibleError as error:
+            self.refusals.append(error)
+            return None
+        draft = Draft(candidate=candidate, timetable=timetable)
+        if goal == "latency" or len(timetable.slots) == len(program.tasks):
+            return draft
+        # What was added to the program is moved for the sake of time alone.
+        plain = schedule_in_order(program, self.options.schedule)
+        if plain is None:
+            return draft
+        return min(draft, replace(draft, timetable=plain), key=lambda d: d.value(goal))
+
+    def explain_nothing(self) -> None:
+        """Do not look for sizes that would do when something does not fit."""
+        quick = replace(self.options.schedule, explain_trials=0, order_sets=0)
+        self.options = replace(self.options, schedule=quick)
+
+    def chosen(self, aim: Aim, *, small_cuts: bool = False) -> Chosen | None:
+        """What the choice of cascades proposes."""
+        if not self.options.cascades:
+            return None
+        key = aim, small_cuts
+        if key not in self._chosen:
+            self.watcher("cascades")
+            scene = scene_of(self.prepared, "latency" if aim == "memory" else aim)
+            options = self.options.quick_choose if aim == "latency" else self.options.choose
+            options = replace(options, small_cuts=small_cuts)
+            self._chosen[key] = None if scene is None else choose(scene, aim, options)
+        return self._chosen[key]
+
+    def finished(self, draft: Draft) -> Plan:
+        """A draft with final addresses and control edges, checked.
+
+        It may have been made for less memory: then its bounds are those of this machine.
+        """
+        self.watcher("addresses")
+        candidate, spaces = draft.candidate, self.prepared.places.spaces
+        timetable, least = draft.timetable, candidate.least
+        if timetable.program.spaces != spaces:
+            timetable = replace(timetable, program=replace(timetable.program, spaces=spaces))
+            least = bounds(replace(candidate.lowered.program, spaces=spaces))
+        timetable, fills = packed(timetable, self.options.packing)
+        timetable = replace(timetable, edges=control_edges(timetable))
+        if self.options.checked:
+            self.watcher("check")
+            check(timetable, self.prepared.network)
+        return Plan(
+            network=self.prepared.network,
+            machine=self.prepared.places.machine,
+            options=self.options,
+            stages=candidate.lowered.stages,
+            timetable=timetable,
+            fills=fills,
+            bounds=least,
+            roofline=self.prepared.bounds,
+            assumptions=candidate.lowered.assumptions,
+            strategy=candidate.strategy,
+        )
