@@ -34,7 +34,11 @@ class Candidate:
 
     strategy: Strategy
     lowered: Lowered
-    least: Bounds
+
+    @cached_property
+    def least(self) -> Bounds:
+        """What no schedule of the program can do better."""
+        return bounds(self.lowered.program)
 
     @cached_property
     def outside_bytes(self) -> int:
@@ -49,6 +53,13 @@ class Candidate:
             if task.kind == "compute":
                 cycles[task.engine] = cycles.get(task.engine, 0) + task.cycles
         return max(cycles.values(), default=0)
+
+    @property
+    def fill(self) -> float:
+        """The part of a scratchpad that is needed if nothing leaves early or comes ahead."""
+        space = self.lowered.program.space
+        alive = self.least.live_peak_bytes
+        return max((size / space[name].size_bytes for name, size in alive.items()), default=0.0)
 
     def least_value(self, goal: Goal) -> Value:
         """What no schedule of the program goes below."""
@@ -101,10 +112,6 @@ class Drafts:
     options: PlanOptions
     watcher: Watcher
     most_tiles: int = MOST_TILES
-    most_tasks: int = 0
-    """Of all candidates so far."""
-    least: Value | None = None
-    """What none of them goes below."""
     refusals: list[InfeasibleError] = field(default_factory=list)
     _chosen: dict[tuple[Aim, bool], Chosen | None] = field(default_factory=dict)
 
@@ -121,11 +128,7 @@ class Drafts:
         except InfeasibleError as error:
             self.refusals.append(error)
             return None
-        found = Candidate(strategy=strategy, lowered=lowered, least=bounds(lowered.program))
-        least = found.least_value(self.goal)
-        self.least = least if self.least is None else min(self.least, least)
-        self.most_tasks = max(self.most_tasks, len(lowered.program.tasks))
-        return found
+        return Candidate(strategy=strategy, lowered=lowered)
 
     def draft(self, candidate: Candidate, rival: Draft | None = None) -> Draft | None:
         """A candidate with times and addresses; None if it does not fit.
@@ -148,10 +151,13 @@ class Drafts:
         if goal == "latency" or len(timetable.slots) == len(program.tasks):
             return draft
         # What was added to the program is moved for the sake of time alone.
-        plain = schedule_in_order(program, self.options.schedule)
-        if plain is None:
-            return draft
-        return min(draft, replace(draft, timetable=plain), key=lambda d: d.value(goal))
+        plain = self.draft_in_order(candidate)
+        return draft if plain is None else min(draft, plain, key=lambda d: d.value(goal))
+
+    def draft_in_order(self, candidate: Candidate) -> Draft | None:
+        """A candidate task by task, with nothing added; None if it does not fit."""
+        timetable = schedule_in_order(candidate.lowered.program, self.options.schedule)
+        return None if timetable is None else Draft(candidate=candidate, timetable=timetable)
 
     def explain_nothing(self) -> None:
         """Do not look for sizes that would do when something does not fit."""
@@ -177,9 +183,11 @@ class Drafts:
         It may have been made for less memory: then its bounds are those of this machine.
         """
         self.watcher("addresses")
-        candidate, spaces = draft.candidate, self.prepared.places.spaces
-        timetable, least = draft.timetable, candidate.least
-        if timetable.program.spaces != spaces:
+        candidate, timetable = draft.candidate, draft.timetable
+        spaces = self.prepared.places.spaces
+        if timetable.program.spaces == spaces:
+            least = candidate.least
+        else:
             timetable = replace(timetable, program=replace(timetable.program, spaces=spaces))
             least = bounds(replace(candidate.lowered.program, spaces=spaces))
         timetable, fills = packed(timetable, self.options.packing)

@@ -22,8 +22,8 @@ WORTH_TRYING = 1.02
 BUSY = 0.9
 """Neither does one whose engines compute for so much of the time, if it is time that counts."""
 
-LEAST_SHARE = 1 / 16
-"""Smaller scratchpads are not looked at for the sake of a plan in larger ones."""
+MOST_SMALLER = 4
+"""So many sizes of smaller scratchpads are looked at for the sake of a plan in larger ones."""
 
 FIRST_SHARE = 1 / 64
 """Of the scratchpads, where nothing is known of what is needed."""
@@ -51,18 +51,17 @@ def best_plan(drafts_on: Callable[[Machine], Drafts], machine: Machine) -> Plan:
         InfeasibleError: no strategy fits.
     """
     drafts = drafts_on(machine)
-    best, share, smaller = _best_on(drafts, None), 1.0, drafts
-    while best is not None and share > LEAST_SHARE and not _is_best(best, drafts.goal):
-        if smaller.least is None or smaller.least > best.value(drafts.goal):
+    goal, share = drafts.goal, 1.0
+    best, seen = _best_on(drafts, None)
+    for _ in range(MOST_SMALLER):
+        if best is None or _is_best(best, goal) or not _may_be_better(seen, best, drafts):
             break
-        if smaller.most_tasks > drafts.options.smaller_tasks and drafts.goal != "traffic":
-            break
-        share /= 2
+        share *= _smaller(max(candidate.fill for candidate in seen))
         smaller = drafts_on(_cut(machine, share))
         smaller.explain_nothing()
-        if drafts.goal == "traffic" and not _may_move_less(smaller, best):
+        if goal == "traffic" and not _may_move_less(smaller, best):
             break
-        best = _best_on(smaller, best)
+        best, seen = _best_on(smaller, best)
     if best is None:
         best = _tight(drafts)
     if best is not None:
@@ -73,6 +72,23 @@ def best_plan(drafts_on: Callable[[Machine], Drafts], machine: Machine) -> Plan:
     return plan
 
 
+def _may_be_better(seen: Sequence[Candidate], best: Draft, drafts: Drafts) -> bool:
+    """Whether still smaller scratchpads are worth a look after those of some candidates."""
+    goal = drafts.goal
+    if all(candidate.least_value(goal) > best.value(goal) for candidate in seen):
+        return False
+    n_tasks = max(len(candidate.lowered.program.tasks) for candidate in seen)
+    return goal == "traffic" or n_tasks <= drafts.options.smaller_tasks
+
+
+def _smaller(fill: float) -> float:
+    """How much smaller scratchpads get; half full ones, or less, would change nothing."""
+    share = 0.5
+    while share / 2 >= fill > 0.0:
+        share /= 2
+    return share
+
+
 def _tight(drafts: Drafts) -> Draft | None:
     """The draft that takes least memory, as the choice of cascades believes."""
     chosen = drafts.chosen("memory")
@@ -80,22 +96,23 @@ def _tight(drafts: Drafts) -> Draft | None:
     return None if candidate is None else drafts.draft(candidate)
 
 
-def _best_on(drafts: Drafts, best: Draft | None) -> Draft | None:
-    """The best draft of all candidates, or what was the best so far.
+def _best_on(drafts: Drafts, best: Draft | None) -> tuple[Draft | None, list[Candidate]]:
+    """The best draft of all candidates, or what was the best so far; and the candidates.
 
     Those that may come to the least are scheduled first, so that others need not be.
     """
     goal = drafts.goal
     plain = drafts.candidate(goal, PLAIN)
+    seen = [plain] if plain is not None else []
     if plain is not None and _may_be_good(plain, goal):
         best = _better(drafts, plain, best)
         if best is not None and _is_good(best, goal):
-            return best
-    candidates = [*([plain] if plain else []), *_other_candidates(drafts, plain)]
-    for candidate in sorted(candidates, key=lambda c: c.least_value(goal)):
+            return best, seen
+    seen += _other_candidates(drafts, plain)
+    for candidate in sorted(seen, key=lambda c: c.least_value(goal)):
         if best is None or candidate is not best.candidate:
             best = _better(drafts, candidate, best)
-    return best
+    return best, seen
 
 
 def _better(drafts: Drafts, candidate: Candidate, best: Draft | None) -> Draft | None:
@@ -214,8 +231,8 @@ def plan_in_least_memory(drafts_on: Callable[[Machine], Drafts], machine: Machin
         fails, share, growth = share, min(1.0, share * (1 + growth)), 2 * growth
         found = _within(drafts_on(_cut(machine, share)), strategies)
     holds = share
+    strategies, share = _least(drafts_on(_cut(machine, holds)), holds)
     for _ in range(drafts.options.memory_trials):
-        strategies, share = _least(drafts_on(_cut(machine, holds)), holds)
         if not fails * NEARLY < share < holds / NEARLY:
             share = (fails + holds) / 2
         cut = _cut(machine, share)
@@ -254,9 +271,10 @@ def _within(drafts: Drafts, strategies: Sequence[Strategy]) -> Draft | None:
     drafts.most_tiles = LITTLE_TILES
     for strategy in strategies:
         candidate = drafts.candidate("latency", strategy)
-        draft = None if candidate is None else drafts.draft(candidate)
-        if draft is not None:
-            return draft
+        if candidate is not None:
+            draft = drafts.draft_in_order(candidate) or drafts.draft(candidate)
+            if draft is not None:
+                return draft
     return None
 
 

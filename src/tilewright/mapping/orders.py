@@ -79,6 +79,30 @@ def all_orders(factors: Sequence[Loop]) -> Orders:
     return orders_from_kinds(kinds, _arrangements(numbers, count_orders(factors)))
 
 
+def ascending_orders(factors: Sequence[Loop]) -> Orders:
+    """Every different order in which the factors of each loop stand smallest first.
+
+    >>> ascending_orders([("K", 4), ("K", 2), ("C", 3)]).sizes.T.tolist()
+    [[2.0, 4.0, 3.0], [3.0, 2.0, 4.0], [2.0, 3.0, 4.0]]
+    """
+    kinds = sorted(factors)
+    names = [name for name, _ in kinds]
+    firsts = tuple(names.index(name) for name in names)
+    return orders_from_kinds(kinds, _ascending(firsts))
+
+
+@lru_cache(maxsize=32)
+def _ascending(firsts: tuple[int, ...]) -> Ints:
+    """Arrangements of 0 … n - 1, of which runs of equal `firsts` stay in order, as columns."""
+    repeats = Counter(firsts)
+    count = factorial(len(firsts)) // prod(factorial(n) for n in repeats.values())
+    found = _arrangements(firsts, count).copy()
+    for first in repeats:
+        same = found == first
+        found[same] += (np.cumsum(same, axis=0) - 1)[same]
+    return found
+
+
 def orders_from_kinds(kinds: Sequence[Loop], arrangement: Ints) -> Orders:
     """Orders given as (n, N) indices into a list of different loops."""
     names = tuple(dict.fromkeys(name for name, _ in kinds))

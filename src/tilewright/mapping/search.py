@@ -98,10 +98,15 @@ def loma(
     return None if best is None else replace(best, candidates=tried)
 
 
-def best_of(setup: Setup, orders: Orders, options: SearchOptions) -> Mapped | None:
-    """The best of some orders, allocated greedily; None if none fits."""
+def best_of(
+    setup: Setup, orders: Orders, options: SearchOptions, at_most: float = np.inf
+) -> Mapped | None:
+    """The best of some orders, allocated greedily; None if none fits.
+
+    None also if what is minimised first is above `at_most` for all of them.
+    """
     best: tuple[Batch, int] | None = None
-    least = (np.inf, np.inf)
+    least = (at_most, np.inf)
     for part in chunks(orders):
         batch = evaluate(setup, part, even=options.even)
         column = best_column(batch, options.objective)

@@ -32,6 +32,19 @@ class UnrollOptions:
     """Shrink what several candidates have in common together, as ZigZag does."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Feed:
+    """A lowest memory as one of its operands sees it: how many units it can serve at once."""
+
+    dims: tuple[str, ...]
+    """Array dims that share one copy of the memory, in ZigZag's order."""
+    same: tuple[str, ...]
+    """Loops along which units share an element."""
+    elements: float
+    """That the memory holds, and, where units are tied together, that it moves in a cycle."""
+    sharing: Sharing | None
+
+
 def unrollings(
     nest: LoopNest, hierarchy: Hierarchy, constraint: Constraint | None, options: UnrollOptions
 ) -> tuple[Unrolling, ...]:
@@ -44,7 +57,7 @@ def unrollings(
     given = _given(nest, hierarchy, constraint, limits)
     open_dims = [dim for dim, _ in hierarchy.array.dims if dim not in given]
     if not open_dims or not nest.dims:
-        return (limited(nest, hierarchy, given),)
+        return (limited(hierarchy, feeds(nest, hierarchy), given),)
     hints = dict(constraint.hints) if constraint else {}
     choices = []
     for dim in open_dims:
@@ -55,6 +68,7 @@ def unrollings(
     chosen = best_fillings(nest.sizes, _loop_totals(given), choices, options.limit)
     # ZigZag shrinks a filling once for all candidates that it stands in, also for earlier ones.
     fresh: dict[tuple[str, Pairs], dict[str, int]] = {}
+    lowest = feeds(nest, hierarchy)
     candidates = []
     for filling in chosen:
         places = zip(open_dims, filling, strict=True)
@@ -62,7 +76,7 @@ def unrollings(
             dim: fresh.setdefault((dim, pairs), dict(pairs)) if options.aliased else dict(pairs)
             for dim, pairs in places
         }
-        cut = limited(nest, hierarchy, given | filled)
+        cut = limited(hierarchy, lowest, given | filled)
         for dim, pairs in cut:
             if dim in filled:
                 filled[dim].update(pairs)
@@ -155,32 +169,45 @@ def _loop_totals(factors: _Factors) -> dict[str, int]:
     return totals
 
 
-def limited(nest: LoopNest, hierarchy: Hierarchy, factors: _Factors) -> Unrolling:
-    """The unrolling after the lowest memories have cut it down to what they hold and feed."""
+def feeds(nest: LoopNest, hierarchy: Hierarchy) -> tuple[Feed, ...]:
+    """What the lowest memories can serve, memory by memory and operand by operand."""
+    carriers = dict(hierarchy.links)
+    found = []
     for memory, operand in _lowest(nest, hierarchy):
-        carrier = dict(hierarchy.links)[operand.letter]
+        carrier = carriers[operand.letter]
         sharing = next((s for s in memory.sharing if s.operand == carrier), None)
-        held = memory.size_bits / operand.bits if operand.bits else inf
-        places = _moving(nest, memory, operand, factors)
-        if sharing is None:
-            factors = _shrunk_to_capacity(factors, places, held)
+        elements = memory.size_bits / operand.bits if operand.bits else inf
+        if sharing is not None:
+            elements = min(elements, elements_per_cycle(hierarchy, memory, operand))
+        dims = zigzag_order(memory.served_dims, "array_dim")
+        same = nest.irrelevant(operand)
+        found.append(Feed(dims=dims, same=same, elements=elements, sharing=sharing))
+    return tuple(found)
+
+
+def limited(hierarchy: Hierarchy, lowest: Sequence[Feed], factors: _Factors) -> Unrolling:
+    """The unrolling after the lowest memories have cut it down to what they hold and feed."""
+    for feed in lowest:
+        places = _moving(feed, factors)
+        # Units that share elements need no more of them than units that do not.
+        if prod(factors[dim][loop] for dim, loop in places) <= feed.elements:
+            continue
+        if feed.sharing is None:
+            factors = _shrunk_to_capacity(factors, places, feed.elements)
         else:
-            most = min(held, elements_per_cycle(hierarchy, memory, operand))
-            factors = _shrunk_to_sharing(factors, places, sharing, most)
+            factors = _shrunk_to_sharing(factors, places, feed.sharing, feed.elements)
     # A loop on several dims is evened out in this order: given dims first, as the file lists them.
     dims = [*factors, *(dim for dim, _ in hierarchy.array.dims if dim not in factors)]
     return tuple((dim, tuple(factors.get(dim, {}).items())) for dim in dims)
 
 
-def _moving(
-    nest: LoopNest, memory: Memory, operand: NestOperand, factors: _Factors
-) -> list[tuple[str, str]]:
+def _moving(feed: Feed, factors: _Factors) -> list[tuple[str, str]]:
     """(array dim, loop) that give units under one memory instance elements of their own."""
-    same = nest.irrelevant(operand)
-    dims = [dim for dim in zigzag_order(memory.served_dims, "array_dim") if dim in factors]
-    loops = [loop for dim in dims for loop in factors[dim] if loop not in same]
-    ordered = zigzag_order(loops, "loop")
-    return [(dim, loop) for loop in ordered for dim in dims if loop in factors[dim]]
+    dims = [dim for dim in feed.dims if dim in factors]
+    loops = [loop for dim in dims for loop in factors[dim] if loop not in feed.same]
+    if len(loops) > 1:
+        loops = list(zigzag_order(loops, "loop"))
+    return [(dim, loop) for loop in loops for dim in dims if loop in factors[dim]]
 
 
 def _shrunk_to_capacity(

@@ -5,8 +5,8 @@ until no other one can be better. Among equals those come first that ask least o
 the array.
 """
 
-from collections.abc import Iterator
-from dataclasses import replace
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from itertools import product
 from math import inf, prod
 
@@ -14,18 +14,22 @@ from tilewright.mapping.attach import Unrolling, attach
 from tilewright.mapping.evaluate import Setup
 from tilewright.mapping.hierarchy import Hierarchy
 from tilewright.mapping.nest import LoopNest
-from tilewright.mapping.orders import all_orders, loop_factors
+from tilewright.mapping.orders import all_orders, ascending_orders, loop_factors
 from tilewright.mapping.search import Mapped, SearchOptions, best_of, rank
 from tilewright.mapping.spatial import (
     UnrollOptions,
     elements_per_cycle,
     factor_limits,
+    feeds,
     limited,
     unrollings,
 )
 
 CLOSE = 1.01
 """A mapping this close to the bound of the unrollings that are left ends the search."""
+
+TIMED_UNROLLINGS = 6
+"""Unrollings that are tried where only the energy is the mapping's to say."""
 
 
 def map_tile(nest: LoopNest, hierarchy: Hierarchy, options: SearchOptions) -> Mapped | None:
@@ -50,6 +54,53 @@ def map_tile(nest: LoopNest, hierarchy: Hierarchy, options: SearchOptions) -> Ma
     return None if best is None else replace(best, candidates=tried)
 
 
+def map_timed_tile(nest: LoopNest, hierarchy: Hierarchy, options: SearchOptions) -> Mapped | None:
+    """A mapping of little energy, for a tile whose cycles are known without it; None: none fits.
+
+    A search for the least energy tries all unrollings; otherwise a few that differ in what they ask
+    of the lowest memories come close.
+    """
+    if options.objective == "energy":
+        return map_tile(nest, hierarchy, options)
+    least = replace(options, objective="energy")
+    best: Mapped | None = None
+    tried = 0
+    for unrolling in _different(nest, hierarchy, TIMED_UNROLLINGS):
+        setup = Setup(nest, hierarchy, attach(nest, hierarchy, unrolling))
+        factors = loop_factors(setup.spatial.temporal, nest.dims[0][0], options.lpf_limit)
+        orders = ascending_orders(factors)
+        found = best_of(setup, orders, least, inf if best is None else best.cost.energy_pj)
+        best, tried = found or best, tried + orders.count
+    if best is None:
+        return map_tile(nest, hierarchy, options)
+    return replace(best, candidates=tried)
+
+
+def _different(nest: LoopNest, hierarchy: Hierarchy, most: int) -> list[Unrolling]:
+    """The most promising unrollings of which no two ask the same of the lowest memories."""
+    found: dict[tuple[int, ...], Unrolling] = {}
+    for steps, unrolling in ranked_unrollings(nest, hierarchy):
+        found.setdefault((steps, *_asked(nest, hierarchy, unrolling)), unrolling)
+        if len(found) == most:
+            break
+    return list(found.values())
+
+
+def _asked(nest: LoopNest, hierarchy: Hierarchy, unrolling: Unrolling) -> Iterator[int]:
+    """Elements that the two lowest memories of every operand move in a step."""
+    for operand in nest.operands:
+        same = nest.irrelevant(operand)
+        shared: list[str] = []
+        for level in hierarchy.chains[operand.letter][:2]:
+            shared += hierarchy.levels[level][0].served_dims
+            yield prod(
+                factor
+                for dim, pairs in unrolling
+                for loop, factor in pairs
+                if not (loop in same and dim in shared)
+            )
+
+
 def _is_close(best: Mapped | None, steps: int, options: SearchOptions) -> bool:
     """Whether an unrolling of so many steps could gain next to nothing."""
     if best is None or options.objective != "latency":
@@ -67,7 +118,9 @@ def _better(
     """The better of what was found and the best of an unrolling, and how many were tried."""
     setup = Setup(nest, hierarchy, attach(nest, hierarchy, unrolling))
     orders = all_orders(loop_factors(setup.spatial.temporal, nest.dims[0][0], options.lpf_limit))
-    found = best_of(setup, orders, options)
+    # Sums of energies in another order may differ in the last digits: equals are told apart below.
+    at_most = inf if best is None else _value(best, options)[0] * (1 + 1e-9)
+    found = best_of(setup, orders, options, at_most)
     if found is None or (best is not None and _value(best, options) <= _value(found, options)):
         return best, orders.count
     return found, orders.count
@@ -94,11 +147,12 @@ def fewest_steps(nest: LoopNest, hierarchy: Hierarchy) -> int:
 def ranked_unrollings(nest: LoopNest, hierarchy: Hierarchy) -> list[tuple[int, Unrolling]]:
     """Unrollings of one loop per array dim with their steps, the most promising first."""
     found: dict[Unrolling, tuple[float, int]] = {}
+    lowest, doors = feeds(nest, hierarchy), _doors(nest, hierarchy)
     for factors in _single_loops(nest, hierarchy):
-        unrolling = limited(nest, hierarchy, factors)
+        unrolling = limited(hierarchy, lowest, factors)
         if unrolling not in found:
-            steps = _steps(nest, _totals({d: dict(pairs) for d, pairs in unrolling}))
-            found[unrolling] = steps * _congestion(nest, hierarchy, unrolling), steps
+            steps = _steps(nest, unrolling)
+            found[unrolling] = steps * _congestion(doors, unrolling), steps
     ordered = sorted(found.items(), key=lambda item: (item[1], item[0]))
     return [(steps, unrolling) for unrolling, (_, steps) in ordered]
 
@@ -125,32 +179,44 @@ def _single_loops(nest: LoopNest, hierarchy: Hierarchy) -> Iterator[dict[str, di
         yield factors
 
 
-def _totals(factors: dict[str, dict[str, int]]) -> dict[str, int]:
+def _steps(nest: LoopNest, unrolling: Unrolling) -> int:
     totals: dict[str, int] = {}
-    for pairs in factors.values():
-        for loop, factor in pairs.items():
+    for _, pairs in unrolling:
+        for loop, factor in pairs:
             totals[loop] = totals.get(loop, 1) * factor
-    return totals
-
-
-def _steps(nest: LoopNest, totals: dict[str, int]) -> int:
     return prod(-(-size // totals.get(loop, 1)) for loop, size in nest.dims)
 
 
-def _congestion(nest: LoopNest, hierarchy: Hierarchy, unrolling: Unrolling) -> float:
-    """Cycles that the ports next to the array need, at most, for what it takes in one step."""
-    worst = 1.0
+@dataclass(frozen=True, slots=True)
+class _Door:
+    """The port through which the array takes or gives elements of an operand."""
+
+    dims: tuple[str, ...]
+    """Array dims that share it."""
+    same: tuple[str, ...]
+    """Loops along which units share an element."""
+    elements_per_cycle: float
+
+
+def _doors(nest: LoopNest, hierarchy: Hierarchy) -> list[_Door]:
+    found = []
     for operand in nest.operands:
         memory = hierarchy.memory(operand.letter, 0)
-        same = nest.irrelevant(operand)
-        taken = prod(
-            factor
-            for dim, pairs in unrolling
-            if dim in memory.served_dims
-            for loop, factor in pairs
-            if loop not in same
-        )
         fed = elements_per_cycle(hierarchy, memory, operand)
         if fed not in (0, inf):
-            worst = max(worst, taken / fed)
+            found.append(_Door(tuple(memory.served_dims), nest.irrelevant(operand), fed))
+    return found
+
+
+def _congestion(doors: Sequence[_Door], unrolling: Unrolling) -> float:
+    """Cycles that the ports next to the array need, at most, for what it takes in one step."""
+    worst = 1.0
+    for door in doors:
+        taken = 1
+        for dim, pairs in unrolling:
+            if dim in door.dims:
+                for loop, factor in pairs:
+                    if loop not in door.same:
+                        taken *= factor
+        worst = max(worst, taken / door.elements_per_cycle)
     return worst

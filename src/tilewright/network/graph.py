@@ -54,11 +54,14 @@ class Index:
 
     A point of the nest whose position lies outside the axis, or is not a whole number, touches no
     element there: it reads padding, and where the *output* is not touched there is no work at all.
+    With a `reach` a point may touch every position from this one to (… + reach) / divisor, as the
+    data decide: a look-up along an axis.
     """
 
     terms: tuple[tuple[str, int], ...]
     offset: int = 0
     divisor: int = 1
+    reach: int = 0
 
     def __str__(self) -> str:
         parts = [dim if factor == 1 else f"{factor}*{dim}" for dim, factor in self.terms]
@@ -66,6 +69,8 @@ class Index:
         if self.offset:
             text += f" {'-' if self.offset < 0 else '+'} {abs(self.offset)}"
         text = text.replace("+ -1*", "- ").replace("+ -", "- ")
+        if self.reach:
+            text += f" + 0..{self.reach}"
         return text if self.divisor == 1 else f"({text}) / {self.divisor}"
 
 
@@ -80,6 +85,11 @@ class Operand:
     name: str
     tensor: str
     index: tuple[Index, ...] | None
+
+    @property
+    def is_searched(self) -> bool:
+        """Whether data decide which elements a point touches, along an axis or at all."""
+        return self.index is None or any(axis.reach for axis in self.index)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

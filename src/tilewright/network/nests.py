@@ -163,6 +163,11 @@ def along_dim(name: str) -> Index:
     return Index(((name, 1),))
 
 
+def anywhere_along(size: int) -> Index:
+    """The index into an axis of so many elements where any point may touch any of them."""
+    return Index((), reach=max(0, size - 1))
+
+
 def axis_names(rank: int, *, channels_last: bool = False) -> tuple[str, ...]:
     """Dim names for the axes of a tensor that is only walked over.
 

@@ -77,7 +77,7 @@ def _constant_bytes(network: Network, stage: Stage, known: set[str]) -> Iterator
         tensor = network.by_name[operand.tensor]
         if tensor.role == "constant" and tensor.name not in known:
             known.add(tensor.name)
-            looked_up = stage.op.kind == "gather" and operand.index is None
+            looked_up = stage.op.kind == "gather" and operand.is_searched
             made = network.by_name[stage.results[0].tensor].size_bytes
             yield min(made, tensor.size_bytes) if looked_up else _read_bytes(stage, operand, tensor)
 

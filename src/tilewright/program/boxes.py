@@ -36,7 +36,7 @@ def touched(operand: Operand, ranges: Ranges, shape: Sequence[int]) -> Box:
 
 
 def _axis(index: Index, ranges: Ranges, size: int) -> tuple[int, int]:
-    low = high = index.offset
+    low, high = index.offset, index.offset + index.reach
     for dim, factor in index.terms:
         start, stop = ranges[dim]
         ends = factor * start, factor * (stop - 1)

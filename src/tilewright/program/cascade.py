@@ -27,6 +27,8 @@ class Cascade:
     eager: bool = True
     ahead: bool = False
     """Whether there is room for the rows of the next step beside those of the step at hand."""
+    on_demand: tuple[int, ...] = ()
+    """Stages that make slices of their rows only when these are read: see `pieces`."""
 
     @property
     def stages(self) -> range:
@@ -81,6 +83,8 @@ class Flow:
     turns: tuple[Turn, ...]
     rolls: Mapping[str, Roll]
     inputs: Mapping[str, Roll]
+    pieces: Mapping[str, Roll]
+    """Tensors that are made on demand: the rows that wait when others come."""
 
     def turn_rows(self, stage: int) -> int:
         """The most rows that a stage makes at once."""
@@ -108,6 +112,7 @@ class _Flowing:
         }
         self.made = {stage.root for stage in linked.values()}
         self.inside = rows.private(linked)
+        self.on_demand = {linked[number].root for number in cascade.on_demand}
         self.wanted = self._wanted_rows()
         self.most = self._most_rows()
         self.done = {number: start for number, (start, _) in self.wanted.items()}
@@ -115,6 +120,7 @@ class _Flowing:
         self.held: dict[str, int] = {}
         self.arrived: dict[str, int] = {}
         self.largest: dict[str, int] = {}
+        self.waiting: dict[str, int] = {}
 
     def flow(self) -> Flow:
         """Run everything."""
@@ -126,8 +132,17 @@ class _Flowing:
             cascade=self.cascade,
             loops={number: self.linked[number].loop for number in self.cascade.stages},
             turns=tuple(self.turns),
-            rolls={root: roll for root, roll in rolls.items() if root in self.inside},
+            rolls={
+                root: roll
+                for root, roll in rolls.items()
+                if root in self.inside and root not in self.on_demand
+            },
             inputs={root: roll for root, roll in rolls.items() if self._comes_by_row(root)},
+            pieces={
+                root: Roll(self._axis(root), waiting)
+                for root, waiting in self.waiting.items()
+                if root in self.on_demand
+            },
         )
 
     def _comes_by_row(self, root: str) -> bool:
@@ -174,6 +189,8 @@ class _Flowing:
                 if number in self.makers[reader, read.tensor]
             ]
             most[number] = max(takes, default=self.cascade.step) if self.cascade.eager else 1
+            if number in self.cascade.on_demand:
+                most[number] = self.linked[number].size
         return most
 
     def _goals(self) -> Iterator[dict[int, int]]:
@@ -228,3 +245,4 @@ class _Flowing:
         oldest = min(start, self._oldest(root))
         self.held[root] = max(self.held.get(root, 1), stop - oldest)
         self.largest[root] = max(self.largest.get(root, 1), stop - start)
+        self.waiting[root] = max(self.waiting.get(root, 0), start - oldest)

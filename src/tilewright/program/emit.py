@@ -12,10 +12,11 @@ from tilewright.program.held import Held
 from tilewright.program.homes import Homes
 from tilewright.program.layout import Layout
 from tilewright.program.model import Access, Box, Task
+from tilewright.program.pieces import ranges_of
 from tilewright.program.reads import Reads
 from tilewright.program.stages import Stage
 from tilewright.program.task_cost import TaskCosts
-from tilewright.program.tile_cost import TileCosts
+from tilewright.program.tile_cost import WHOLE_SUM, TileCosts
 from tilewright.program.tiles import Tile, label, tiles_in, tiles_of
 from tilewright.program.uses import StageUses, Use, stage_uses
 from tilewright.program.writes import Outgoing, Writes
@@ -93,6 +94,8 @@ class Emitter:
         """Emit the tiles of several stages, some rows of each in turn."""
         self._held.begin_cascade(flow)
         for turn in flow.turns:
+            if turn.stage in flow.cascade.on_demand:
+                continue
             uses = self._uses_of(turn.stage)
             rows = {flow.loops[turn.stage]: (turn.start, turn.stop)}
             parts = [{**part, **rows} for part in self.layout.parts[turn.stage]]
@@ -101,8 +104,11 @@ class Emitter:
             for tile in _in_turn(tiles):
                 self._emit_tile(turn.stage, tile, sharing)
             self._writes.forget_sums()
-            if turn.stage not in self.layout.lasting:
-                self._reads.forget({use.tensor: None for use in uses.inputs if use.is_constant})
+            makers = [self._held.pieces[u.root].maker for u in uses.inputs if u.root in flow.pieces]
+            for number in (turn.stage, *makers):
+                if number not in self.layout.lasting:
+                    read = self._uses_of(number).inputs
+                    self._reads.forget({use.tensor: None for use in read if use.is_constant})
         self._held.end_cascade()
 
     def _uses_of(self, number: int) -> StageUses:
@@ -149,6 +155,8 @@ class Emitter:
     def _emit_tile(self, number: int, tile: Tile, sharing: Sharing) -> None:
         """Emit a tile: first the copies that it waits for, in the end those of its results."""
         uses, core = self._uses_of(number), tile.core
+        for use, box in _boxes(uses, tile):
+            self._make_pieces(use, box, core)
         reads: list[Access] = []
         for use, box in _boxes(uses, tile):
             reads += self._reads.accesses(use, box, core, sharing.get((use.tensor, box), (core,)))
@@ -168,6 +176,15 @@ class Emitter:
         for way in outgoing:
             name = f"{self.builder.buffers[way.source.buffer].tensor} out"
             self.builder.transfer([Copy(way.source, (way.target,), "store")], name=name)
+
+    def _make_pieces(self, use: Use, box: Box, core: int) -> None:
+        """Emit the tile that makes what is missing of a tensor that is made on demand."""
+        pieces = self._held.pieces.get(use.root)
+        missing = None if pieces is None else pieces.missing(box)
+        if pieces is not None and missing is not None:
+            ranges = ranges_of(self.stages[pieces.maker], missing)
+            part = self.layout.parts[pieces.maker][core]
+            self._emit_tile(pieces.maker, Tile(core, part, ranges, WHOLE_SUM), {})
 
     def _task(
         self,

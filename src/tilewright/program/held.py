@@ -11,6 +11,7 @@ from tilewright.program.cascade import Flow
 from tilewright.program.homes import Homes
 from tilewright.program.layout import Layout
 from tilewright.program.model import Access, Box
+from tilewright.program.pieces import Pieces
 from tilewright.program.rings import Ring, ring_box
 
 
@@ -23,6 +24,8 @@ class Held:
     builder: Builder
     rings: dict[tuple[str, int], Ring] = field(default_factory=dict)
     """Rolling buffers of the cascade at hand, by root and core."""
+    pieces: dict[str, Pieces] = field(default_factory=dict)
+    """Tensors that the cascade at hand makes on demand, by root."""
     _kept: dict[tuple[str, int], int] = field(default_factory=dict)
 
     def outside(self, root: str) -> int:
@@ -73,14 +76,21 @@ class Held:
                 buffer=self.builder.buffer(root, box, space),
                 arrived=None if root in flow.rolls else 0,
             )
+        for root, roll in flow.pieces.items():
+            space = self.homes.places.named(self.homes.of_kept(root), 0)
+            maker = self.layout.makers[root]
+            self.pieces[root] = Pieces(self.builder, space, root, roll.axis, maker)
 
     def end_cascade(self) -> None:
         """Forget the rolling buffers."""
         self.rings.clear()
+        self.pieces.clear()
 
     def parts(self, tensor: str, box: Box) -> Iterator[tuple[int, Access]]:
         """Parts of a box that cores keep, or have in their rolling buffers."""
         root, below = self.homes.root_box(tensor, box)
+        if root in self.pieces:
+            yield from ((0, access) for access in self.pieces[root].accesses(box))
         for core in range(self.homes.places.cores):
             ring = self.rings.get((root, core))
             if ring is not None:
@@ -99,7 +109,7 @@ class Held:
         """Whether a tensor has to be outside: a result lies in it, or it is not kept."""
         keys = [(root, core) for core in range(self.homes.places.cores)]
         is_kept = any(key in self.layout.kept or key in self.rings for key in keys)
-        return root in self._results or not is_kept
+        return root in self._results or not (is_kept or root in self.pieces)
 
     @cached_property
     def _results(self) -> frozenset[str]:

@@ -35,6 +35,8 @@ class Layout:
     """Rolling buffers by the first stage of their cascade."""
     lasting: frozenset[int]
     """Stages of cascades whose constants stay from the first turn to the last."""
+    makers: Mapping[str, int]
+    """Stages that make a tensor on demand, by its root."""
 
     @property
     def rings(self) -> Mapping[tuple[int, str], Roll]:

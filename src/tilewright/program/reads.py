@@ -29,6 +29,9 @@ class Reads:
         Raises:
             InfeasibleError: the tensor has nowhere to come from.
         """
+        pieces = self.held.pieces.get(use.root)
+        if pieces is not None:
+            return self._at_hand(use, core, pieces.accesses(box), pieces.space.memory)
         ring = self.held.rings.get((use.root, core))
         if ring is not None:
             self._fill(ring, box[ring.axis][1])

@@ -24,7 +24,7 @@ from tilewright.program.places import Places
 from tilewright.program.refusal import refusal
 from tilewright.program.rolling import Rolling
 from tilewright.program.stages import Stage, Storage
-from tilewright.program.tenants import partial_sums, partial_sums_per_cycle, tenant_of
+from tilewright.program.tenants import partial_sums, partial_sums_per_cycle, piece_of, tenant_of
 from tilewright.program.tile import Goal, Tenant, Tiling, Work, choose
 from tilewright.program.tile_cost import TileCosts
 
@@ -83,6 +83,11 @@ class Residence:
                 for first, flow in cascades.items()
             },
             lasting=frozenset(n for flow in cascades.values() for n in self._lasting(flow)),
+            makers={
+                self.storage[self.stages[number].results[0].tensor].root: number
+                for flow in cascades.values()
+                for number in flow.cascade.on_demand
+            },
         )
 
     def begin(self) -> None:
@@ -120,7 +125,7 @@ class Residence:
         """Inputs come tile by tile, unless they come only once."""
         if self.places.home(OUTPUT_OPERAND) is None or not self.bytes_of(root):
             return False
-        if any(root in flow.rolls for flow in self.flows.values()):
+        if any(root in flow.rolls or root in flow.pieces for flow in self.flows.values()):
             return False
         if self.network.by_name[root].role == "input":
             origin = self.places.origin("I1")
@@ -299,6 +304,9 @@ class Residence:
             memory = self._rolling.memory(root)
             size = self._rolling.buffer_bytes(root, roll)
             room[memory] -= self._homes.aligned(size, memory)
+        for root, roll in flow.pieces.items() if flow is not None else ():
+            memory = self.home_of_kept(root)
+            room[memory] -= self._homes.aligned(self._rolling.buffer_bytes(root, roll), memory)
         return room
 
     def _rolls(self, flow: Flow) -> dict[str, Roll]:
@@ -318,6 +326,10 @@ class Residence:
             memory = self.where(stage, operand)
             root = self.storage[operand.tensor].root
             if memory is None or root in rolls:
+                continue
+            if flow is not None and root in flow.pieces:
+                if not result:
+                    yield piece_of(self._homes, stage, operand)
                 continue
             kept = (root, 0) in self.boxes and root not in self.gone
             if kept and result and self._is_stored_from_kept(number, operand):

@@ -182,7 +182,7 @@ class Rows:
             axis=axis,
             factor=factor,
             low=index.offset + sum(min(0, reach) for reach in others),
-            high=index.offset + sum(max(0, reach) for reach in others),
+            high=index.offset + index.reach + sum(max(0, reach) for reach in others),
             divisor=index.divisor,
             size=self.network.by_name[operand.tensor].shape[axis],
         )

@@ -63,8 +63,7 @@ class TaskCosts:
         sums = (tile.sums.continued, tile.sums.unfinished)
         key = (stage.op.name, tuple(lengths.values()), sums)
         if key not in self._on_array:
-            found = self.costs.on_array(stage.op, lengths, tile.sums)
-            self._on_array[key] = self.costs.by_core_model(found, stage, lengths, tile.sums)
+            self._on_array[key] = self.costs.of_stage(stage, lengths, tile.sums)
         return self._on_array[key]
 
     def _vector_cost(

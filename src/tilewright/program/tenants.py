@@ -36,6 +36,13 @@ def tenant_of(homes: Homes, stage: Stage, operand: Operand, *, kept: bool, resul
     )
 
 
+def piece_of(homes: Homes, stage: Stage, operand: Operand) -> Tenant:
+    """An operand of which every tile is made just before it is read."""
+    made = tenant_of(homes, stage, operand, kept=False, result=False)
+    memory = homes.of_kept(homes.root(operand.tensor))
+    return replace(made, memory=memory, bytes_per_cycle=0.0, setup_cycles=0, pj_per_byte=0.0)
+
+
 def partial_sums(homes: Homes, costs: TileCosts, stage: Stage) -> Tenant | None:
     """The sums that a stage's tiles leave unfinished, if some loop of sums is cut."""
     home = homes.places.home(OUTPUT_OPERAND)

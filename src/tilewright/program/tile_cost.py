@@ -13,7 +13,12 @@ from tilewright.mapping.hierarchy import Hierarchy, hierarchy_of, partial_sum_bi
 from tilewright.mapping.nest import LoopNest, nest_of, window_elements, with_partial_sums
 from tilewright.mapping.network import default_vector_unit
 from tilewright.mapping.search import Mapped, SearchOptions
-from tilewright.mapping.tile_search import fewest_steps, map_tile, ranked_unrollings
+from tilewright.mapping.tile_search import (
+    fewest_steps,
+    map_tile,
+    map_timed_tile,
+    ranked_unrollings,
+)
 from tilewright.network.graph import Network, Op
 from tilewright.program.core_model import CoreModelCosts, core_model_costs
 from tilewright.program.model import Charge
@@ -57,7 +62,8 @@ class TileCosts:
     """What tells the cycles of tiles instead of their mappings."""
     _found: dict[object, TileCost] = field(default_factory=dict)
     _nests: dict[str, tuple[LoopNest, Hierarchy]] = field(default_factory=dict)
-    _unrolled: dict[str, Mapping[str, int]] = field(default_factory=dict)
+    _hierarchies: dict[tuple[str, ...], Hierarchy] = field(default_factory=dict)
+    _unrolled: dict[object, Mapping[str, int]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.core_model = core_model_costs(self.network, self.places)
@@ -72,31 +78,29 @@ class TileCosts:
             machine, core = self.places.machine, self.places.core
             try:
                 nest = nest_of(op, self.network)
-                width = partial_sum_bits(machine, core, op.accumulator_bits)
-                links = {o.letter: CARRIERS[o.letter] for o in nest.operands}
-                homes = {letter: self.places.home(carrier) for letter, carrier in links.items()}
-                tops = {letter: home.name for letter, home in homes.items() if home is not None}
-                hierarchy = _with_room(hierarchy_of(machine, core, links, tops), tops)
+                hierarchy = self._hierarchy(nest.letters)
             except ValueError as error:
                 message = f"op {op.name!r} cannot be mapped: {error}"
                 raise InfeasibleError(Problem(message=message)) from None
+            width = partial_sum_bits(machine, core, op.accumulator_bits)
             self._nests[op.name] = with_partial_sums(nest, width), hierarchy
         return self._nests[op.name]
 
+    def _hierarchy(self, letters: tuple[str, ...]) -> Hierarchy:
+        if letters not in self._hierarchies:
+            links = {letter: CARRIERS[letter] for letter in letters}
+            homes = {letter: self.places.home(carrier) for letter, carrier in links.items()}
+            tops = {letter: home.name for letter, home in homes.items() if home is not None}
+            found = hierarchy_of(self.places.machine, self.places.core, links, tops)
+            self._hierarchies[letters] = _with_room(found, tops)
+        return self._hierarchies[letters]
+
     def unrolled(self, op: Op) -> Mapping[str, int]:
         """How many steps of each loop the array takes at once, in the most promising unrolling."""
-        if op.name not in self._unrolled:
-            self._unrolled[op.name] = self._most_promising(op)
-        return self._unrolled[op.name]
-
-    def _most_promising(self, op: Op) -> dict[str, int]:
-        nest, hierarchy = self.nest(op)
-        _, unrolling = ranked_unrollings(nest, hierarchy)[0]
-        factors: dict[str, int] = {}
-        for _, pairs in unrolling:
-            for loop, factor in pairs:
-                factors[loop] = factors.get(loop, 1) * factor
-        return factors
+        key = self.nest(op)
+        if key not in self._unrolled:
+            self._unrolled[key] = _most_promising(*key)
+        return self._unrolled[key]
 
     def fewest_steps(self, op: Op) -> int:
         """Steps that the array needs for an op at least."""
@@ -123,27 +127,48 @@ class TileCosts:
 
         return cycles
 
+    def of_stage(self, stage: Stage, lengths: Mapping[str, int], sums: Sums) -> TileCost:
+        """The cost of a tile of an op that the array runs, with the cycles of the core's own model.
+
+        Raises:
+            InfeasibleError: the tile has no mapping.
+        """
+        told = self._told(stage, lengths, sums)
+        found = self.on_array(stage.op, lengths, sums, is_timed=told is not None)
+        # Where the cycles are not the mapping's, its stalls would say nothing about them.
+        return found if told is None else TileCost(cycles=told, charges=found.charges)
+
     def by_core_model(
         self, found: TileCost, stage: Stage, lengths: Mapping[str, int], sums: Sums
     ) -> TileCost:
         """The cost of a tile with the cycles that the core's own model tells, if it has one."""
-        if self.core_model is None:
-            return found
-        told = self.core_model.cycles(stage, lengths, (sums.continued, sums.unfinished))
-        # Where the cycles are not the mapping's, its stalls would say nothing about them.
+        told = self._told(stage, lengths, sums)
         return found if told is None else TileCost(cycles=told, charges=found.charges)
 
-    def on_array(self, op: Op, lengths: Mapping[str, int], sums: Sums = WHOLE_SUM) -> TileCost:
-        """The cost of the best mapping of a tile.
+    def _told(self, stage: Stage, lengths: Mapping[str, int], sums: Sums) -> int | None:
+        if self.core_model is None:
+            return None
+        return self.core_model.cycles(stage, lengths, (sums.continued, sums.unfinished))
+
+    def on_array(
+        self,
+        op: Op,
+        lengths: Mapping[str, int],
+        sums: Sums = WHOLE_SUM,
+        *,
+        is_timed: bool = False,
+    ) -> TileCost:
+        """The cost of the best mapping of a tile; of one of little energy if its cycles are known.
 
         Raises:
             InfeasibleError: the tile has no mapping.
         """
         nest, hierarchy = self.nest(op)
         tile = _tile_nest(nest, lengths, unfinished=sums.unfinished)
-        key = (tile, hierarchy.levels, sums)
+        key = (tile, hierarchy, sums, is_timed)
         if key not in self._found:
-            mapped = map_tile(tile, hierarchy, self.options)
+            search = map_timed_tile if is_timed else map_tile
+            mapped = search(tile, hierarchy, self.options)
             if mapped is None and self.core_model is not None:
                 self._found[key] = self._without_mapping(tile)
                 return self._found[key]
@@ -201,6 +226,15 @@ class TileCosts:
         """The energy of an op that is applied to a result before it is written."""
         unit = self.places.core.vector or default_vector_unit(self.places.core)
         return Charge("vector", 0, 0, elements * unit.op_pj)
+
+
+def _most_promising(nest: LoopNest, hierarchy: Hierarchy) -> dict[str, int]:
+    _, unrolling = ranked_unrollings(nest, hierarchy)[0]
+    factors: dict[str, int] = {}
+    for _, pairs in unrolling:
+        for loop, factor in pairs:
+            factors[loop] = factors.get(loop, 1) * factor
+    return factors
 
 
 def _with_room(hierarchy: Hierarchy, tops: Mapping[str, str]) -> Hierarchy:

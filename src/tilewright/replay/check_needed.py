@@ -78,7 +78,7 @@ def _read(operand: Operand, loops: Mapping[str, Places], shape: Sequence[int]) -
         return _whole(shape)
     axes = []
     for axis, size in zip(operand.index, shape, strict=True):
-        places = np.array([axis.offset], dtype=np.int64)
+        places = axis.offset + np.arange(axis.reach + 1, dtype=np.int64)
         for dim, factor in axis.terms:
             places = np.unique((places[:, None] + factor * loops[dim][None, :]).ravel())
         places = places[places % axis.divisor == 0] // axis.divisor

@@ -52,7 +52,7 @@ def _positions(index: Index, ranges: Ranges, size: int) -> tuple[int, int]:
     """From the first to the last position on the axis, padding left out."""
     ends = [(factor * ranges[dim][0], factor * (ranges[dim][1] - 1)) for dim, factor in index.terms]
     first = index.offset + sum(map(min, ends))
-    last = index.offset + sum(map(max, ends))
+    last = index.offset + index.reach + sum(map(max, ends))
     begin = max(0, -(-first // index.divisor))
     end = min(size, last // index.divisor + 1)
     return begin, max(begin, end)

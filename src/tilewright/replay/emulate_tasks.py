@@ -260,7 +260,7 @@ def _summed(op: Op) -> list[str]:
 
 
 def _axis_reach(index: Index, ranges: Ranges, size: int) -> tuple[int, int]:
-    places = [index.offset, index.offset]
+    places = [index.offset, index.offset + index.reach]
     for dim, factor in index.terms:
         begin, end = ranges[dim]
         first, last = sorted((factor * begin, factor * (end - 1)))

@@ -29,6 +29,9 @@ from tilewright.strategy.units import (
 Aim = Literal["latency", "energy", "traffic", "memory"]
 State = frozenset[str]
 
+EASE = 0.9
+"""Where memory counts, units that take less than this part of the most may take up to it."""
+
 MOST_KEEPINGS = 8
 """So many ways to keep some of a unit's results are looked at; otherwise all or none."""
 
@@ -146,11 +149,11 @@ class _Chooser:
         end, cascades, kept = node, [], set[str]()
         while True:
             kept.update(node.kept)
-            if node.cascade is not None:
-                cascades.append(node.cascade)
             if node.before is None:
                 break
             cut, state = node.before
+            if node.cascade is not None:
+                cascades.append(self._eased(node, state, end.share))
             node = self.cuts[cut][state]
         gone = tuple(root for root in self.scene.lives if root not in kept)
         return Chosen(
@@ -161,6 +164,23 @@ class _Chooser:
             cycles=end.cycles,
             share=end.share,
         )
+
+    def _eased(self, node: _Node, state: State, share: float) -> Cascade:
+        """A node's cascade; where memory counts, with the largest step for which there is room
+        anyway, since other units need more."""
+        cascade = node.cascade
+        assert cascade is not None
+        span = span_of(self.scene.prepared.rows, cascade.first, cascade.last, cascade.axis)
+        if self.aim != "memory" or span is None:
+            return cascade
+        held = (*sorted(state), *node.kept)
+        alive = self._alive(held)
+        for step, eager in reversed(steps_of(span)):
+            way = self._with_step(span, step, eager)
+            use = way.usage(held, alive, lasting=False)
+            if share_of(self.scene, use) <= EASE * share:
+                return way.cost(held, use, lasting=False).cascade or cascade
+        return cascade
 
     def _units(self, first: int, state: State) -> Iterator[tuple[int, Cost, tuple[str, ...]]]:
         """Units that begin at a stage: their last stage, cost, and what they make that is kept."""

@@ -6,6 +6,7 @@ import pytest
 
 from tilewright.network import moves, windows
 from tilewright.network.graph import Index, Operand, Tensor
+from tilewright.network.nests import anywhere_along
 from tilewright.program.boxes import (
     around,
     contains,
@@ -54,6 +55,18 @@ def test_a_stride_and_a_dilation_widen_the_halo() -> None:
     # Row 2 starts at 2 * 2 - 1 = 3; row 3 at 5, and its last tap is 2 * 2 = 4 further.
     window = windows.Window(kernel=3, stride=2, dilation=2, pad_begin=1, pad_end=1)
     assert rows_of(window, (2, 4), 20) == (3, 10)
+
+
+def test_a_look_up_touches_all_of_the_axis_that_it_searches() -> None:
+    looked_up = operand(anywhere_along(48), Index((("K", 1),)))
+    assert looked_up.is_searched
+    assert touched(looked_up, {"D": (0, 1), "K": (8, 16)}, (48, 34)) == ((0, 48), (8, 16))
+
+
+def test_a_reach_counts_before_it_is_divided() -> None:
+    # Element 5 of the result lies at 5 / 2 of the input and may touch what is up to 3 / 2 further.
+    halves = operand(Index((("OX", 1),), divisor=2, reach=3))
+    assert touched(halves, {"OX": (5, 6)}, (20,)) == ((3, 5),)
 
 
 def test_a_tile_of_padding_alone_touches_nothing() -> None:

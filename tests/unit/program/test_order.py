@@ -278,3 +278,12 @@ def test_constants_are_no_part_of_a_networks_problem() -> None:
     assert by_kind["relu"]
     assert not by_kind["conv"]
     assert not by_kind["max_pool"]
+
+
+def test_of_orders_with_the_same_peak_that_with_fewer_bytes_alive_is_taken_if_asked() -> None:
+    # 11 B in either order: b, q and d at the end. With b first, its 9 B wait for p and q.
+    late = graph("a< b<a p<a q<p d<b,q", {"b": 9})
+    assert names(late, least_peak(late).order) == ["a", "b", "p", "q", "d"]
+    few_alive = least_peak(late, OrderOptions(few_alive=True))
+    assert names(late, few_alive.order) == ["a", "p", "q", "b", "d"]
+    assert few_alive.peak_bytes == least_peak(late).peak_bytes

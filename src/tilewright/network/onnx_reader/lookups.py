@@ -2,7 +2,15 @@
 
 from tilewright.network.graph import MAX_SIZE, AttributeValue, Index
 from tilewright.network.moves import expand
-from tilewright.network.nests import Nest, Shape, axis_names, broadcast, moved, normal_axis
+from tilewright.network.nests import (
+    Nest,
+    Shape,
+    anywhere_along,
+    axis_names,
+    broadcast,
+    moved,
+    normal_axis,
+)
 from tilewright.network.onnx_reader.call import (
     Call,
     NodeError,
@@ -36,7 +44,8 @@ def _axis(call: Call, rank: int) -> int:
 
 
 def _gather(call: Call) -> list[Step]:
-    """With a single index that is known, the input is read affinely; otherwise anywhere."""
+    """With a single index that is known, the input is read affinely; otherwise anywhere along the
+    axis."""
     data, indices = call.shape(0), call.shape(1)
     axis = _axis(call, len(data))
     shape = possible_shape((*data[:axis], *indices, *data[axis + 1 :]))
@@ -44,9 +53,8 @@ def _gather(call: Call) -> list[Step]:
     assert nest.output is not None
     end = axis + len(indices)
     chosen = _single_index(call.value(1), data[axis])
-    source = None
-    if chosen is not None:
-        source = (*nest.output[:axis], Index((), chosen), *nest.output[end:])
+    picked = anywhere_along(data[axis]) if chosen is None else Index((), chosen)
+    source = (*nest.output[:axis], picked, *nest.output[end:])
     nest = with_inputs(nest, [source, nest.output[axis:end]])
     inputs = [call.value(0), call.value(1)]
     return [main_step(call, "gather", nest, inputs, attributes={"axis": axis})]
@@ -71,7 +79,9 @@ def _gather_elements(call: Call) -> list[Step]:
     if len(indices) != len(data):
         raise ValueError(f"indices of shape {indices} into shape {data}")
     nest = moved(indices)
-    nest = with_inputs(nest, [None, nest.output])
+    assert nest.output is not None
+    source = (*nest.output[:axis], anywhere_along(data[axis]), *nest.output[axis + 1 :])
+    nest = with_inputs(nest, [source, nest.output])
     inputs = [call.value(0), call.value(1)]
     return [main_step(call, "gather", nest, inputs, attributes={"axis": axis})]
 
@@ -85,7 +95,11 @@ def _gather_nd(call: Call) -> list[Step]:
     if depth < 1 or batch + depth > len(data) or indices[:batch] != data[:batch]:
         raise ValueError(f"indices of shape {indices} into shape {data}")
     shape = possible_shape((*indices[:-1], *data[batch + depth :]))
-    nest = with_inputs(moved(shape), [None, None])
+    nest, lead = moved(shape), len(indices) - 1
+    assert nest.output is not None
+    searched = map(anywhere_along, data[batch : batch + depth])
+    source = (*nest.output[:batch], *searched, *nest.output[lead:])
+    nest = with_inputs(nest, [source, (*nest.output[:lead], anywhere_along(depth))])
     inputs = [call.value(0), call.value(1)]
     return [main_step(call, "gather", nest, inputs, attributes={"batch_dims": batch})]
 

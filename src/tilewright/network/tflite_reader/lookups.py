@@ -1,7 +1,9 @@
 """Operators whose input says which elements of another one are meant."""
 
+from collections.abc import Sequence
+
 from tilewright.network.graph import Index
-from tilewright.network.nests import axis_names, moved
+from tilewright.network.nests import Indices, along_dim, anywhere_along, axis_names, moved
 from tilewright.network.tflite_reader.call import Call, Step, axis_of, known_integers
 from tilewright.network.tflite_reader.slices import computed_move
 
@@ -18,9 +20,10 @@ def gather(call: Call, kind: str) -> tuple[Step, ...]:
         raise ValueError(f"the first {batch} axes of {data.shape} and {positions.shape} differ")
     shape = (*data.shape[:axis], *positions.shape[batch:], *data.shape[axis + 1 :])
     names = axis_names(len(shape), channels_last=True)
-    own = (*names[:batch], *names[axis : axis + len(positions.shape) - batch])
-    index = tuple(Index(((name, 1),)) for name in own)
-    nest = moved(shape, None, index, channels_last=True)
+    end = axis + len(positions.shape) - batch
+    source = (*_along(names[:axis]), anywhere_along(data.shape[axis]), *_along(names[end:]))
+    index = _along((*names[:batch], *names[axis:end]))
+    nest = moved(shape, source, index, channels_last=True)
     return call.step(kind, nest, (data, positions), {"axis": axis, "batch_dims": batch})
 
 
@@ -29,8 +32,12 @@ def gather_nd(call: Call, kind: str) -> tuple[Step, ...]:
     data, positions = call.tensor(0), call.tensor(1)
     if not positions.shape or not 0 < positions.shape[-1] <= len(data.shape):
         raise ValueError(f"positions of shape {positions.shape} in data of {data.shape}")
-    shape = (*positions.shape[:-1], *data.shape[positions.shape[-1] :])
-    nest = moved(shape, None, None, channels_last=True)
+    depth, lead = positions.shape[-1], len(positions.shape) - 1
+    shape = (*positions.shape[:-1], *data.shape[depth:])
+    names = axis_names(len(shape), channels_last=True)
+    source = (*map(anywhere_along, data.shape[:depth]), *_along(names[lead:]))
+    index = (*_along(names[:lead]), anywhere_along(depth))
+    nest = moved(shape, source, index, channels_last=True)
     return call.step(kind, nest, (data, positions))
 
 
@@ -40,9 +47,14 @@ def embedding_lookup(call: Call, kind: str) -> tuple[Step, ...]:
     if len(positions.shape) != 1 or len(table.shape) < 2:
         raise ValueError(f"positions of shape {positions.shape} in a table of {table.shape}")
     shape = (*positions.shape, *table.shape[1:])
-    first = axis_names(len(shape), channels_last=True)[0]
-    nest = moved(shape, None, (Index(((first, 1),)),), channels_last=True)
+    first, *others = axis_names(len(shape), channels_last=True)
+    source = (anywhere_along(table.shape[0]), *_along(others))
+    nest = moved(shape, source, _along((first,)), channels_last=True)
     return call.step(kind, nest, (table, positions), {"axis": 0, "batch_dims": 0})
+
+
+def _along(names: Sequence[str]) -> Indices:
+    return tuple(map(along_dim, names))
 
 
 def scatter_nd(call: Call, kind: str) -> tuple[Step, ...]:

@@ -213,7 +213,9 @@ def look_up(net: Draft, name: str, table: Tensor, indices: Tensor) -> Tensor:
     shape = (*indices.shape, *table.shape[1:])
     walk = nests.moved(shape, None)
     assert walk.output is not None
-    nest = replace(walk, inputs=(None, walk.output[: len(indices.shape)]))
+    rank = len(indices.shape)
+    source = (nests.anywhere_along(table.shape[0]), *walk.output[rank:])
+    nest = replace(walk, inputs=(source, walk.output[:rank]))
     return _op(net, name, "gather", nest, [table, indices], {"axis": 0})
 
 

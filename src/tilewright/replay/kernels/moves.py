@@ -115,58 +115,52 @@ def _gather(tile: Tile) -> Sequence[Array]:
     operator = tile.text("onnx_op") or tile.text("tflite_op")
     if operator in ("GatherND", "GATHER_ND"):
         return [_gathered_nd(tile)]
-    indices = tile.part("W")
-    if tile.index_of("I") is not None:
+    index = tile.index_of("I")
+    if index is not None and not any(axis.reach for axis in index):
         return _affine(tile)
-    data = tile.whole("I")
-    axis = int(tile.number("axis"))
-    places = indices.array.astype(np.int64)
+    axis, box = int(tile.number("axis")), tile.results[0].box
+    places = tile.part("W").array.astype(np.int64)
+    end = len(box) - len(tile.part("I").box) + axis + 1
+    ends = box if operator == "GatherElements" else (*box[:axis], None, *box[end:])
+    data = _searched(tile, [None if at == axis else e for at, e in enumerate(ends)])
     places = np.where(places < 0, places + data.shape[axis], places)
-    box = tile.results[0].box
     if operator == "GatherElements":
-        grid = [np.arange(*ends) for ends in box]
-        grid_index: list[Array] = list(np.ix_(*grid)) if grid else []
-        grid_index[axis] = places
-        return [data[tuple(grid_index)]]
+        return [np.take_along_axis(data, places, axis=axis)]
     batch = int(tile.number("batch_dims"))
     if batch:
-        return [_gathered_in_batches(tile, data, places)]
-    end = axis + places.ndim
-    before = data[tuple(slice(*ends) for ends in box[:axis])]
-    behind = (slice(None),) * (axis + 1) + tuple(slice(*ends) for ends in box[end:])
-    return [np.take(before[behind], places, axis=axis)]
+        return [_gathered_in_batches(data, places, axis, batch)]
+    return [np.take(data, places, axis=axis)]
 
 
-def _gathered_in_batches(tile: Tile, data: Array, places: Array) -> Array:
-    axis, batch = int(tile.number("axis")), int(tile.number("batch_dims"))
-    box = tile.results[0].box
-    lead = [slice(*ends) for ends in box[:batch]]
-    rows = data[tuple(lead)]
-    flat_rows = rows.reshape(-1, *rows.shape[batch:])
-    flat_places = places.reshape(-1, *places.shape[batch:])
-    taken = [np.take(r, p, axis=axis - batch) for r, p in zip(flat_rows, flat_places, strict=True)]
-    whole = np.stack(taken).reshape(*rows.shape[:batch], *taken[0].shape)
-    rest = tuple(
-        slice(None)
-        if batch <= i < axis or i < batch or whole.shape[i] == end - begin
-        else slice(begin, end)
-        for i, (begin, end) in enumerate(box)
-    )
-    between = [
-        slice(begin, end) if batch <= i < axis else rest[i] for i, (begin, end) in enumerate(box)
-    ]
-    return whole[tuple(between)]
+def _searched(tile: Tile, ends: Sequence[tuple[int, int] | None]) -> Array:
+    """The data of a look-up: all of the axes that are searched (None), so much of the others."""
+    part, cut = tile.part("I"), []
+    for (low, high), size, wanted in zip(part.box, part.tensor.shape, ends, strict=True):
+        if wanted is None and (low, high) != (0, size):
+            raise KernelError(f"a look-up in {part.tensor.name!r} has a part of it at hand")
+        begin, end = wanted or (low, high)
+        cut.append(slice(begin - low, end - low))
+    return part.array[tuple(cut)]
+
+
+def _gathered_in_batches(data: Array, places: Array, axis: int, batch: int) -> Array:
+    rows = data.reshape(-1, *data.shape[batch:])
+    of_rows = places.reshape(-1, *places.shape[batch:])
+    taken = [np.take(r, p, axis=axis - batch) for r, p in zip(rows, of_rows, strict=True)]
+    return np.stack(taken).reshape(*data.shape[:batch], *taken[0].shape)
 
 
 def _gathered_nd(tile: Tile) -> Array:
-    data, indices = tile.whole("I"), tile.whole("W").astype(np.int64)
+    indices, box = tile.part("W"), tile.results[0].box
+    lead, depth = len(indices.box) - 1, indices.box[-1][1]
     batch = int(tile.number("batch_dims"))
-    sizes = data.shape[batch : batch + indices.shape[-1]]
-    indices = np.where(indices < 0, indices + np.asarray(sizes), indices)
-    flat = data.reshape(-1, *data.shape[batch:])
-    rows = indices.reshape(flat.shape[0], -1, indices.shape[-1])
-    taken = [f[tuple(np.moveaxis(r, -1, 0))] for f, r in zip(flat, rows, strict=True)]
-    return _cut(tile, np.stack(taken).reshape(tile.results[0].tensor.shape))
+    data = _searched(tile, (*box[:batch], *(None,) * depth, *box[lead:]))
+    places = indices.array.astype(np.int64)
+    places = np.where(places < 0, places + data.shape[batch : batch + depth], places)
+    rows = data.reshape(-1, *data.shape[batch:])
+    of_rows = places.reshape(rows.shape[0], -1, depth)
+    taken = [r[tuple(np.moveaxis(p, -1, 0))] for r, p in zip(rows, of_rows, strict=True)]
+    return np.stack(taken).reshape(tile.results[0].shape)
 
 
 def _scatter(tile: Tile) -> Sequence[Array]:

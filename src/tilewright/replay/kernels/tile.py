@@ -123,7 +123,7 @@ class Tile:
         operand does not depend on it; `fill` where a point reads padding.
         """
         index = self.index_of(letter)
-        if index is None:
+        if index is None or any(axis.reach for axis in index):
             raise KernelError(f"no affine index says where operand {letter} is read")
         if letter not in self.parts:
             return np.full((1,) * len(self.op.dims), fill)

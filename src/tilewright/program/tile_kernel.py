@@ -1,0 +1,89 @@
+"""The compiled search for tile lengths, where it was built: it finds what NumPy finds, faster.
+
+A trial is described to it by an array of whole numbers and one of others; `_tiles.c` reads them in
+the order in which they are written here. What it has no room for is left to NumPy.
+"""
+
+from array import array
+from collections.abc import Mapping
+from math import prod
+
+from tilewright.program.work import NEARLY, TASK_CYCLES, TOLD, Candidates, Row, Tenant, Trial
+
+try:
+    from tilewright.program import _tiles
+except ImportError:
+    _IS_BUILT = False
+else:
+    _IS_BUILT = True
+
+_GOALS = ("latency", "energy", "traffic")
+
+
+def is_used() -> bool:
+    """Whether the search was built when the package was installed, and so is used."""
+    return _IS_BUILT
+
+
+def candidates(trial: Trial) -> list[Candidates] | None:
+    """Combinations that fit and may be the best, as `tile_grid.candidates` finds them.
+
+    None if NumPy has to serve.
+    """
+    if not is_used():
+        return None
+    try:
+        numbers = array("q", _numbers(trial))
+    except OverflowError:
+        return None
+    found = _tiles.candidates(numbers, array("d", _figures(trial)))
+    if found is None:
+        return None
+    return [
+        Candidates(
+            order=trial.orders[order],
+            doubled=bool(doubled),
+            rows=tuple(Row(*row) for row in rows),
+        )
+        for doubled, order, rows in found
+    ]
+
+
+def _numbers(trial: Trial) -> list[int]:
+    work, loops = trial.work, trial.loops
+    dims = {dim: number for number, dim in enumerate(work.lengths)}
+    memories = {memory: number for number, memory in enumerate(work.room)}
+    values = [len(dims), len(loops), len(work.tenants), len(memories), len(trial.orders)]
+    values += [_GOALS.index(trial.goal), work.tile_cycles is not None]
+    values += [work.partial in work.tenants, TOLD, work.alignment, work.lead_cycles]
+    values += work.lengths.values()
+    values += [work.unrolled.get(dim, 1) for dim in dims]
+    for loop, tried in zip(loops, trial.choices, strict=True):
+        values += [dims[loop], len(tried), *tried]
+    values += work.room.values()
+    for tenant in work.tenants:
+        values += _tenant(tenant, dims, memories)
+    for order in trial.orders:
+        values += [loops.index(loop) for loop in order]
+    return values
+
+
+def _tenant(tenant: Tenant, dims: Mapping[str, int], memories: Mapping[str, int]) -> list[int]:
+    index = tenant.operand.index
+    elements = prod(tenant.shape) if index is None else 1
+    values = [memories[tenant.memory], tenant.bits, tenant.constant, tenant.result, elements]
+    axes = list(zip(index or (), tenant.shape, strict=False))
+    values.append(len(axes))
+    for axis, size in axes:
+        values += [size, axis.divisor, len(axis.terms)]
+        for dim, factor in axis.terms:
+            values += [dims[dim], abs(factor)]
+    return values
+
+
+def _figures(trial: Trial) -> list[float]:
+    work = trial.work
+    values = [work.rate, work.partial_bytes_per_cycle, NEARLY, TASK_CYCLES]
+    for tenant in work.tenants:
+        values += [tenant.bytes_per_cycle, tenant.setup_cycles, tenant.pj_per_byte]
+    return values

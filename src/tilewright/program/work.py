@@ -1,0 +1,119 @@
+"""What is cut into tiles, and how it was cut: the words that the choice of tiles is made in."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Literal, NamedTuple
+
+from tilewright.network.graph import Op, Operand
+
+Goal = Literal["latency", "energy", "traffic"]
+
+TASK_CYCLES = 32
+"""What a task costs beside its own work: filling and draining the array, roughly."""
+
+NEARLY = 1.02
+"""Among tilings that are as good within this factor, the one with the fewest tasks is taken."""
+
+TOLD = 12
+"""A core's own model is asked about this many of the tilings that seem best, and of the largest."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tenant:
+    """An operand of which every task holds a tile in a memory, and how that tile gets there."""
+
+    operand: Operand
+    shape: tuple[int, ...]
+    bits: int
+    memory: str
+    bytes_per_cycle: float
+    """Of the transfer that brings a tile, or takes it away."""
+    setup_cycles: int
+    pj_per_byte: float
+    constant: bool = False
+    result: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class Work:
+    """What is to be cut: loops with their lengths, tenants, and the bytes each memory has left.
+
+    `unrolled` says how many steps of a loop the array takes at once; `rate` is points a cycle for
+    engines that have no such structure. `alignment` is what addresses are rounded up to.
+    """
+
+    op: Op
+    lengths: Mapping[str, int]
+    tenants: tuple[Tenant, ...]
+    room: Mapping[str, int]
+    unrolled: Mapping[str, int]
+    rate: float = 1.0
+    alignment: int = 1
+    partial: Tenant | None = None
+    """Partial sums, which lie in a memory too where sums are cut."""
+    partial_bytes_per_cycle: float = 1.0
+    at_most: Mapping[str, int] = field(default_factory=dict)
+    """Tile lengths that loops should not exceed, to run side by side with other engines."""
+    tile_cycles: Callable[[Mapping[str, int]], int | None] | None = None
+    """Cycles of a tile as a model of the core has them; None: they are estimated."""
+    lead_cycles: int = 0
+    """How long before the first tile transfers of constants can begin, with nothing else to do."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Tiling:
+    """Tile lengths by loop, and the order of the tiles, outermost loop first.
+
+    `cycles`, `moved_bytes` and `value`, which the goal makes small, are estimates, to compare
+    tilings with.
+    """
+
+    lengths: Mapping[str, int]
+    order: tuple[str, ...]
+    cycles: float
+    moving_cycles: float
+    """Of all transfers, those that begin before the first tile included."""
+    moved_bytes: float
+    value: float
+    doubled: bool
+    """Whether two tiles of everything fit, so that one can come while the other is at work."""
+
+
+class Row(NamedTuple):
+    """A combination of tile lengths, costed for one order of the tiles."""
+
+    at: int
+    """Its number among all combinations, the last loop counting fastest."""
+    total: float
+    """Tiles in all."""
+    computing: float
+    """Cycles of computing them, as far as no model of the core is asked."""
+    moving: float
+    """Cycles of all transfers."""
+    left: float
+    """Of those, what does not come before the first tile."""
+    first: float
+    """What the first tile has to wait for."""
+    moved_bytes: float
+    energy: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Candidates:
+    """Combinations that may be the best for one order of the tiles, in ascending order."""
+
+    order: tuple[str, ...]
+    doubled: bool
+    rows: tuple[Row, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Trial:
+    """What is tried: the lengths of some loops, and the orders of their tiles."""
+
+    work: Work
+    loops: tuple[str, ...]
+    choices: tuple[tuple[int, ...], ...]
+    """Tile lengths of each of the loops."""
+    orders: tuple[tuple[str, ...], ...]
+    goal: Goal

@@ -1,0 +1,66 @@
+"""Look-ups in data that are larger than the scratchpad."""
+
+import pytest
+from tests.reference_data import ABSENT, REFERENCE_DATA
+from tests.small_machines import Small, small_machine
+
+import tilewright
+from tilewright.errors import InfeasibleError
+from tilewright.network.graph import Network
+from tilewright.network.zoo import layers
+from tilewright.planner import PlanOptions, plan
+from tilewright.replay.verify import verify
+
+MOVENET = REFERENCE_DATA / "models" / "coral_movenet_single_pose_lightning_ptq.tflite"
+
+
+def rows_of_data(rows: int, columns: int) -> Network:
+    """Four rows, at places that come as an input, of data that come as another one."""
+    net = layers.draft("looked_up", 8)
+    data = layers.given(net, "data", (rows, columns))
+    places = layers.given(net, "places", (4,))
+    return net.finish(layers.look_up(net, "gather", data, places))
+
+
+def test_data_larger_than_the_scratchpad_are_searched_some_columns_at_a_time() -> None:
+    # 64 x 96 B of data; of each column, 64 B of data and 4 B of the result have to be there.
+    network = rows_of_data(64, 96)
+    machine = small_machine(Small(size_bytes=1024))
+    made = plan(network, machine, PlanOptions())
+    columns = [
+        end - start
+        for task in made.program.tasks
+        if task.kind == "compute"
+        for dim, start, end in task.tile
+        if dim == network.ops[0].dims[1][0]
+    ]
+    assert sum(columns) == 96
+    assert max(columns) <= 1024 // 68
+    assert verify(made.timetable, network).agrees
+
+
+def test_a_column_that_is_searched_has_to_fit() -> None:
+    with pytest.raises(InfeasibleError, match="gather"):
+        plan(rows_of_data(2048, 3), small_machine(Small(size_bytes=1024)), PlanOptions())
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not MOVENET.exists(), reason=ABSENT)
+def test_movenet_runs_in_64_kib_and_replays() -> None:
+    network = tilewright.load_network(MOVENET)
+    machine = tilewright.load_machine("ethos_u65_256")
+    options = PlanOptions(smaller_tasks=0, memory_limits=(("sram", 64 * 1024),))
+    made = plan(network, machine, options)
+    assert verify(made.timetable, network).agrees
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not MOVENET.exists(), reason=ABSENT)
+def test_heads_that_come_late_leave_room_for_each_other() -> None:
+    # Op by op in the order of the file the heads alone hold 412,880 B at once.
+    network = tilewright.load_network(MOVENET)
+    machine = tilewright.load_machine("ethos_u55_128")
+    options = PlanOptions(smaller_tasks=0, memory_limits=(("sram", 384 * 1024),))
+    made = plan(network, machine, options)
+    assert made.peak_bytes["sram"] <= 384 * 1024
+    assert verify(made.timetable, network).agrees
