@@ -11,7 +11,7 @@ from tilewright.errors import InfeasibleError
 from tilewright.plan_model import Plan, PlanOptions, Watcher, outside_bytes
 from tilewright.program.cascade import Strategy
 from tilewright.program.lower import Lowered, Prepared, lower
-from tilewright.program.model import Program, Timetable
+from tilewright.program.model import Program, Space, Timetable
 from tilewright.program.tile import Goal
 from tilewright.program.tiles import MOST_TILES
 from tilewright.replay.check import check
@@ -60,6 +60,11 @@ class Candidate:
         space = self.lowered.program.space
         alive = self.least.live_peak_bytes
         return max((size / space[name].size_bytes for name, size in alive.items()), default=0.0)
+
+    def on(self, spaces: tuple[Space, ...]) -> "Candidate":
+        """The same tasks with memories of other sizes."""
+        program = replace(self.lowered.program, spaces=spaces)
+        return Candidate(strategy=self.strategy, lowered=replace(self.lowered, program=program))
 
     def least_value(self, goal: Goal) -> Value:
         """What no schedule of the program goes below."""
@@ -111,7 +116,6 @@ class Drafts:
     prepared: Prepared
     options: PlanOptions
     watcher: Watcher
-    most_tiles: int = MOST_TILES
     refusals: list[InfeasibleError] = field(default_factory=list)
     _chosen: dict[tuple[Aim, bool], Chosen | None] = field(default_factory=dict)
 
@@ -120,11 +124,13 @@ class Drafts:
         """What is made small; the objective `memory` has a search of its own."""
         return "latency" if self.options.objective == "memory" else self.options.objective
 
-    def candidate(self, goal: Goal, strategy: Strategy, most_tiles: int = 0) -> Candidate | None:
+    def candidate(
+        self, goal: Goal, strategy: Strategy, most_tiles: int = MOST_TILES
+    ) -> Candidate | None:
         """The program of a strategy; None, and a refusal remembered, if there is none."""
         self.watcher("tiles and mappings")
         try:
-            lowered = lower(self.prepared, goal, strategy, most_tiles or self.most_tiles)
+            lowered = lower(self.prepared, goal, strategy, most_tiles)
         except InfeasibleError as error:
             self.refusals.append(error)
             return None
@@ -189,7 +195,7 @@ class Drafts:
             least = candidate.least
         else:
             timetable = replace(timetable, program=replace(timetable.program, spaces=spaces))
-            least = bounds(replace(candidate.lowered.program, spaces=spaces))
+            least = candidate.on(spaces).least
         timetable, fills = packed(timetable, self.options.packing)
         timetable = replace(timetable, edges=control_edges(timetable))
         if self.options.checked:

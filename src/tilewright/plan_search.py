@@ -15,6 +15,8 @@ from tilewright.plan_model import Plan
 from tilewright.plan_rungs import last_resort
 from tilewright.program.cascade import PLAIN, Strategy
 from tilewright.program.tile import Goal
+from tilewright.program.tiles import MOST_TILES
+from tilewright.schedule.packed import packed
 
 WORTH_TRYING = 1.02
 """A plan that moves no more than this factor of what must be moved wants no other candidate."""
@@ -63,7 +65,7 @@ def best_plan(drafts_on: Callable[[Machine], Drafts], machine: Machine) -> Plan:
             break
         best, seen = _best_on(smaller, best)
     if best is None:
-        best = _tight(drafts)
+        best = _tight(drafts_on, machine)
     if best is not None:
         return drafts.finished(best)
     plan = last_resort(drafts.prepared, drafts.options, drafts.watcher)
@@ -89,11 +91,21 @@ def _smaller(fill: float) -> float:
     return share
 
 
-def _tight(drafts: Drafts) -> Draft | None:
-    """The draft that takes least memory, as the choice of cascades believes."""
-    chosen = drafts.chosen("memory")
-    candidate = None if chosen is None else drafts.candidate("latency", chosen.strategy)
-    return None if candidate is None else drafts.draft(candidate)
+def _tight(drafts_on: Callable[[Machine], Drafts], machine: Machine) -> Draft | None:
+    """The draft that takes least memory, as the choice of cascades believes.
+
+    Tiles that are chosen for a little more memory may still fit when addresses are found.
+    """
+    sizes = {space.name: space.size_bytes for space in drafts_on(machine).prepared.places.spaces}
+    for growth in (0.0, FIRST_GROWTH, 3 * FIRST_GROWTH):
+        larger = drafts_on(_resized(machine, 1.0 + growth))
+        chosen = larger.chosen("memory")
+        draft = None if chosen is None else _within(larger, [chosen.strategy])
+        if draft is not None:
+            timetable, fills = packed(draft.timetable, larger.options.packing)
+            if all(fill.peak_bytes <= sizes[name] for name, fill in fills.items()):
+                return replace(draft, timetable=timetable)
+    return None
 
 
 def _best_on(drafts: Drafts, best: Draft | None) -> tuple[Draft | None, list[Candidate]]:
@@ -130,7 +142,7 @@ def _other_candidates(drafts: Drafts, plain: Candidate | None) -> Iterator[Candi
     """
     goal = drafts.goal
     # A second candidate for the sake of time must not take much of it.
-    most_tiles = RIVAL_TASKS if plain is not None and goal == "latency" else 0
+    most_tiles = RIVAL_TASKS if plain is not None and goal == "latency" else MOST_TILES
     known = {plain.strategy: plain.outside_bytes} if plain is not None else {}
     for strategy in _strategies(drafts, goal):
         candidate = drafts.candidate(goal, strategy, most_tiles)
@@ -268,9 +280,8 @@ def _refusal(drafts: Drafts) -> InfeasibleError:
 def _within(drafts: Drafts, strategies: Sequence[Strategy]) -> Draft | None:
     """The draft of the first strategy that fits; why others do not is of no interest."""
     drafts.explain_nothing()
-    drafts.most_tiles = LITTLE_TILES
     for strategy in strategies:
-        candidate = drafts.candidate("latency", strategy)
+        candidate = drafts.candidate("latency", strategy, LITTLE_TILES)
         if candidate is not None:
             draft = drafts.draft_in_order(candidate) or drafts.draft(candidate)
             if draft is not None:
@@ -280,11 +291,13 @@ def _within(drafts: Drafts, strategies: Sequence[Strategy]) -> Draft | None:
 
 def _cut(machine: Machine, share: float) -> Machine:
     """The machine with a part of its scratchpads."""
+    return machine if share >= 1.0 else _resized(machine, share)
+
+
+def _resized(machine: Machine, share: float) -> Machine:
+    """The machine with scratchpads of another size."""
     limits = [
-        (
-            m.name,
-            min(m.size_bytes, -int(-m.size_bytes * share // m.alignment_bytes) * m.alignment_bytes),
-        )
+        (m.name, -int(-m.size_bytes * share // m.alignment_bytes) * m.alignment_bytes)
         for m in machine.memories
         if m.role == "scratchpad"
     ]

@@ -1,10 +1,9 @@
 """Network and machine to plan: the one place that strings the steps together."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from math import inf
 
-from tilewright.errors import InfeasibleError
 from tilewright.garbage import without_garbage_collection
 from tilewright.machine.limits import with_memory_limits
 from tilewright.machine.model import Machine
@@ -15,6 +14,7 @@ from tilewright.plan_model import Plan, PlanObjective, PlanOptions, Watcher
 from tilewright.plan_rungs import plan_of_rung
 from tilewright.plan_search import best_plan, plan_in_least_memory
 from tilewright.program.lower import prepare
+from tilewright.program.order import peak_bytes
 from tilewright.program.order_network import problem_of
 from tilewright.program.order_search import OrderOptions, least_peak
 from tilewright.program.places import places_of
@@ -52,17 +52,24 @@ def plan(
         watcher("compute order")
         order = compute_order(network, options.order_steps)
         drafts_on = _drafts_in(network, limited, order, (options, watcher))
+        if options.objective == "memory" or _is_tight(drafts_on(limited), order):
+            other = _drafts_in_other(network, limited, order, (options, watcher))
+            if other is not None:
+                found = (drafts_on, other)
+                drafts_on = min(found, key=lambda drafts: _least_share(drafts(limited)))
         if options.objective == "memory":
-            other = _drafts_in_other(network, limited, order, (options, watcher))
-            found = [drafts_on, *([other] if other else [])]
-            return plan_in_least_memory(min(found, key=lambda d: _least_share(d(limited))), limited)
-        try:
-            return best_plan(drafts_on, limited)
-        except InfeasibleError:
-            other = _drafts_in_other(network, limited, order, (options, watcher))
-            if other is None:
-                raise
-            return best_plan(other, limited)
+            return plan_in_least_memory(drafts_on, limited)
+        return best_plan(drafts_on, limited)
+
+
+def _is_tight(drafts: Drafts, order: Sequence[Op]) -> bool:
+    """Whether there is no room for tensors as a whole, and nowhere else for them to go."""
+    places, network = drafts.prepared.places, drafts.prepared.network
+    if places.overflow() is not None:
+        return False
+    at = {op.name: number for number, op in enumerate(network.ops)}
+    room = sum(space.size_bytes for space in places.spaces if space.kind == "scratchpad")
+    return peak_bytes(problem_of(network), [at[op.name] for op in order]) > room
 
 
 def _drafts_in(
@@ -90,7 +97,7 @@ def _drafts_in_other(
 
 
 def _least_share(drafts: Drafts) -> float:
-    """The part of the scratchpads that the choice of cascades believes in."""
+    """The part of the scratchpads that the choice of cascades believes in; infinite if none."""
     chosen = drafts.chosen("memory")
     return inf if chosen is None else chosen.share
 

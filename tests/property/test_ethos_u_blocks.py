@@ -66,7 +66,9 @@ def test_both_choose_the_same_of_equally_good_blocks(shape: Shape, name: str) ->
 
 
 def test_figures_that_are_no_operation_are_refused() -> None:
+    from tilewright.mapping import _blocks
+
     with pytest.raises(TypeError):
-        blocks._blocks.best((1, 2, 3))
+        _blocks.best((1, 2, 3))
     with pytest.raises(ValueError, match="no figures"):
-        blocks._blocks.best((0,) * 27)
+        _blocks.best((0,) * 27)

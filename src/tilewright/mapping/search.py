@@ -105,7 +105,15 @@ def best_of(
 
     None also if what is minimised first is above `at_most` for all of them.
     """
-    best: tuple[Batch, int] | None = None
+    best = best_candidate(setup, orders, options, at_most)
+    return None if best is None else mapped(best[0], best[1], orders.count)
+
+
+def best_candidate(
+    setup: Setup, orders: Orders, options: SearchOptions, at_most: float = np.inf
+) -> tuple[Batch, int, tuple[float, float]] | None:
+    """As `best_of`: the batch, the number of the best in it, and what it is ranked by."""
+    best: tuple[Batch, int, tuple[float, float]] | None = None
     least = (at_most, np.inf)
     for part in chunks(orders):
         batch = evaluate(setup, part, even=options.even)
@@ -114,11 +122,14 @@ def best_of(
             continue
         value = rank(options.objective, batch.cycles[column], batch.energy_pj[column])
         if value < least:
-            best, least = (batch, column), value
-    if best is None:
-        return None
-    loops, cost = loops_of(*best), cost_of(*best)
-    return Mapped(setup=setup, loops=loops, cost=cost, candidates=orders.count)
+            best, least = (batch, column, value), value
+    return best
+
+
+def mapped(batch: Batch, column: int, tried: int) -> Mapped:
+    """One candidate of a batch, with its cost in every detail."""
+    loops, cost = loops_of(batch, column), cost_of(batch, column)
+    return Mapped(setup=batch.setup, loops=loops, cost=cost, candidates=tried)
 
 
 def _loma_orders(setup: Setup, constraint: Constraint | None, limit: int | None) -> Orders:

@@ -188,10 +188,15 @@ def feeds(nest: LoopNest, hierarchy: Hierarchy) -> tuple[Feed, ...]:
 def limited(hierarchy: Hierarchy, lowest: Sequence[Feed], factors: _Factors) -> Unrolling:
     """The unrolling after the lowest memories have cut it down to what they hold and feed."""
     for feed in lowest:
-        places = _moving(feed, factors)
+        apart = 1
+        for dim in feed.dims:
+            for loop, factor in factors.get(dim, {}).items():
+                if loop not in feed.same:
+                    apart *= factor
         # Units that share elements need no more of them than units that do not.
-        if prod(factors[dim][loop] for dim, loop in places) <= feed.elements:
+        if apart <= feed.elements:
             continue
+        places = _moving(feed, factors)
         if feed.sharing is None:
             factors = _shrunk_to_capacity(factors, places, feed.elements)
         else:

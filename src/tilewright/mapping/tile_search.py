@@ -5,7 +5,7 @@ until no other one can be better. Among equals those come first that ask least o
 the array.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import product
 from math import inf, prod
@@ -14,7 +14,7 @@ from tilewright.mapping.attach import Unrolling, attach
 from tilewright.mapping.evaluate import Setup
 from tilewright.mapping.hierarchy import Hierarchy
 from tilewright.mapping.nest import LoopNest
-from tilewright.mapping.orders import all_orders, ascending_orders, loop_factors
+from tilewright.mapping.orders import all_orders, loop_factors
 from tilewright.mapping.search import Mapped, SearchOptions, best_of, rank
 from tilewright.mapping.spatial import (
     UnrollOptions,
@@ -25,80 +25,44 @@ from tilewright.mapping.spatial import (
     unrollings,
 )
 
+Factors = dict[str, dict[str, int]]
+"""By array dim, then by loop, the factor."""
+
 CLOSE = 1.01
 """A mapping this close to the bound of the unrollings that are left ends the search."""
 
-TIMED_UNROLLINGS = 6
-"""Unrollings that are tried where only the energy is the mapping's to say."""
 
-
-def map_tile(nest: LoopNest, hierarchy: Hierarchy, options: SearchOptions) -> Mapped | None:
+def map_tile(
+    nest: LoopNest,
+    hierarchy: Hierarchy,
+    options: SearchOptions,
+    ranked: Sequence[tuple[int, Unrolling]] | None = None,
+) -> Mapped | None:
     """The best mapping of a nest among `options.unrollings` unrollings; None if nothing fits.
 
-    Where ports hold the array up, unrollings by less than the array allows are tried too: those of
-    the general search.
+    `ranked` are its unrollings, if they are known already. Where ports hold the array up, others
+    that use less than the array has are tried too: those of the general search.
     """
     best: Mapped | None = None
     tried = 0
-    chosen = _candidates(nest, hierarchy, options.unrollings)
-    for number, (_, unrolling) in enumerate(chosen):
+    if ranked is None:
+        ranked = ranked_unrollings(nest, hierarchy)
+    chosen = _candidates(ranked, options.unrollings)
+    for number, (steps, unrolling) in enumerate(chosen):
         # Unrollings with more steps come first if they ask less of the ports: look at all the rest.
         if _is_close(best, min(steps for steps, _ in chosen[number:]), options):
             break
+        if _is_hopeless(best, steps, options):
+            continue
         best, count = _better(best, nest, hierarchy, unrolling, options)
         tried += count
     if not _is_close(best, min((steps for steps, _ in chosen), default=0), options):
         for unrolling in unrollings(nest, hierarchy, None, UnrollOptions()):
+            if _is_hopeless(best, _steps(nest, unrolling), options):
+                continue
             best, count = _better(best, nest, hierarchy, unrolling, options)
             tried += count
     return None if best is None else replace(best, candidates=tried)
-
-
-def map_timed_tile(nest: LoopNest, hierarchy: Hierarchy, options: SearchOptions) -> Mapped | None:
-    """A mapping of little energy, for a tile whose cycles are known without it; None: none fits.
-
-    A search for the least energy tries all unrollings; otherwise a few that differ in what they ask
-    of the lowest memories come close.
-    """
-    if options.objective == "energy":
-        return map_tile(nest, hierarchy, options)
-    least = replace(options, objective="energy")
-    best: Mapped | None = None
-    tried = 0
-    for unrolling in _different(nest, hierarchy, TIMED_UNROLLINGS):
-        setup = Setup(nest, hierarchy, attach(nest, hierarchy, unrolling))
-        factors = loop_factors(setup.spatial.temporal, nest.dims[0][0], options.lpf_limit)
-        orders = ascending_orders(factors)
-        found = best_of(setup, orders, least, inf if best is None else best.cost.energy_pj)
-        best, tried = found or best, tried + orders.count
-    if best is None:
-        return map_tile(nest, hierarchy, options)
-    return replace(best, candidates=tried)
-
-
-def _different(nest: LoopNest, hierarchy: Hierarchy, most: int) -> list[Unrolling]:
-    """The most promising unrollings of which no two ask the same of the lowest memories."""
-    found: dict[tuple[int, ...], Unrolling] = {}
-    for steps, unrolling in ranked_unrollings(nest, hierarchy):
-        found.setdefault((steps, *_asked(nest, hierarchy, unrolling)), unrolling)
-        if len(found) == most:
-            break
-    return list(found.values())
-
-
-def _asked(nest: LoopNest, hierarchy: Hierarchy, unrolling: Unrolling) -> Iterator[int]:
-    """Elements that the two lowest memories of every operand move in a step."""
-    for operand in nest.operands:
-        same = nest.irrelevant(operand)
-        shared: list[str] = []
-        for level in hierarchy.chains[operand.letter][:2]:
-            shared += hierarchy.levels[level][0].served_dims
-            yield prod(
-                factor
-                for dim, pairs in unrolling
-                for loop, factor in pairs
-                if not (loop in same and dim in shared)
-            )
 
 
 def _is_close(best: Mapped | None, steps: int, options: SearchOptions) -> bool:
@@ -106,6 +70,13 @@ def _is_close(best: Mapped | None, steps: int, options: SearchOptions) -> bool:
     if best is None or options.objective != "latency":
         return False
     return best.cost.cycles <= CLOSE * steps * best.setup.op_cycles
+
+
+def _is_hopeless(best: Mapped | None, steps: int, options: SearchOptions) -> bool:
+    """Whether an unrolling of so many steps takes longer than what was found, in any order."""
+    if best is None or options.objective != "latency":
+        return False
+    return best.cost.cycles < steps * best.setup.op_cycles
 
 
 def _better(
@@ -126,9 +97,8 @@ def _better(
     return found, orders.count
 
 
-def _candidates(nest: LoopNest, hierarchy: Hierarchy, most: int) -> list[tuple[int, Unrolling]]:
+def _candidates(ranked: Sequence[tuple[int, Unrolling]], most: int) -> list[tuple[int, Unrolling]]:
     """The most promising unrollings, and, as ports may be asked less than feared, the shortest."""
-    ranked = ranked_unrollings(nest, hierarchy)
     shortest = sorted(ranked)[: most // 2]
     first = [found for found in ranked if found not in shortest][: most - len(shortest)]
     return [found for found in ranked if found in first or found in shortest]
@@ -157,26 +127,31 @@ def ranked_unrollings(nest: LoopNest, hierarchy: Hierarchy) -> list[tuple[int, U
     return [(steps, unrolling) for unrolling, (_, steps) in ordered]
 
 
-def _single_loops(nest: LoopNest, hierarchy: Hierarchy) -> Iterator[dict[str, dict[str, int]]]:
-    """One loop per array dim, as far as it goes; even steps rather than a ragged last one."""
+def _single_loops(nest: LoopNest, hierarchy: Hierarchy) -> Iterator[Factors]:
+    """All ways to run one loop along each array dim."""
     limits = factor_limits(nest, hierarchy)
-    dims = [dim for dim, _ in hierarchy.array.dims]
     choices = [
         [loop for loop, most in limits[dim].items() if most > 1 and nest.sizes[loop] > 1] or [""]
-        for dim in dims
+        for dim, _ in hierarchy.array.dims
     ]
     for loops in product(*choices):
-        left = dict(nest.sizes)
-        factors: dict[str, dict[str, int]] = {}
-        for dim, loop in zip(dims, loops, strict=True):
-            factors[dim] = {}
-            if loop:
-                most = min(limits[dim][loop], left[loop])
-                passes = -(-left[loop] // most)
-                factor = -(-left[loop] // passes)
-                factors[dim][loop] = factor
-                left[loop] = passes
-        yield factors
+        yield filled(nest, limits, loops)
+
+
+def filled(
+    nest: LoopNest, limits: Mapping[str, Mapping[str, int]], loops: Sequence[str]
+) -> Factors:
+    """A loop along each array dim, as far as it goes; even steps rather than a ragged last one."""
+    left = dict(nest.sizes)
+    factors: Factors = {}
+    for dim, loop in zip(limits, loops, strict=True):
+        factors[dim] = {}
+        if loop:
+            most = min(limits[dim][loop], left[loop])
+            passes = -(-left[loop] // most)
+            factors[dim][loop] = -(-left[loop] // passes)
+            left[loop] = passes
+    return factors
 
 
 def _steps(nest: LoopNest, unrolling: Unrolling) -> int:
@@ -184,7 +159,10 @@ def _steps(nest: LoopNest, unrolling: Unrolling) -> int:
     for _, pairs in unrolling:
         for loop, factor in pairs:
             totals[loop] = totals.get(loop, 1) * factor
-    return prod(-(-size // totals.get(loop, 1)) for loop, size in nest.dims)
+    steps = 1
+    for loop, size in nest.dims:
+        steps *= -(-size // totals.get(loop, 1))
+    return steps
 
 
 @dataclass(frozen=True, slots=True)

@@ -140,22 +140,19 @@ def first_fit(
     buffers: Sequence[Buffer], order: Sequence[int], neighbours: Sequence[Sequence[int]]
 ) -> list[int]:
     """Each buffer in turn at the lowest address free during its lives; the fixed ones first."""
-    addresses = [-1] * len(buffers)
-    for j, buffer in enumerate(buffers):
-        if buffer.address is not None:
-            addresses[j] = buffer.address
+    places: list[tuple[int, int] | None] = [
+        None if buffer.address is None else (buffer.address, buffer.address + buffer.size_bytes)
+        for buffer in buffers
+    ]
     for j in order:
-        if addresses[j] >= 0:
+        if places[j] is not None:
             continue
         size, alignment = buffers[j].size_bytes, buffers[j].alignment_bytes
-        taken = sorted(
-            (addresses[k], addresses[k] + buffers[k].size_bytes)
-            for k in neighbours[j]
-            if addresses[k] >= 0
-        )
+        taken = [place for k in neighbours[j] if (place := places[k]) is not None]
+        taken.sort()
         hint = buffers[j].hint
         if hint is not None and hint % alignment == 0 and _is_free(taken, hint, hint + size):
-            addresses[j] = hint
+            places[j] = (hint, hint + size)
             continue
         address = 0
         for begin, end in taken:
@@ -163,8 +160,8 @@ def first_fit(
                 break
             if end > address:
                 address = -(-end // alignment) * alignment
-        addresses[j] = address
-    return addresses
+        places[j] = (address, address + size)
+    return [-1 if place is None else place[0] for place in places]
 
 
 def _is_free(taken: Sequence[tuple[int, int]], begin: int, end: int) -> bool:

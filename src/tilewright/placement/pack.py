@@ -34,6 +34,8 @@ class PackOptions:
     node_budget: int = 1_000_000
     climb_evaluations: int = 50
     seed: int = 0
+    above_capacity: bool = True
+    """Whether to look for the lowest placement if none fits, to say how much more would do."""
     # Beyond this many buffers that hang together only the heuristics are tried.
     largest_exact_part: int = 4_000
 
@@ -132,6 +134,8 @@ def _improved(
             return _exact(buffers, outcome.addresses), bound, nodes
         if outcome.status is Status.EXHAUSTED:
             bound = floor + 1
+        if not options.above_capacity:
+            return best, bound, nodes
         floor += 1
     step = granularity(buffers)
     known = Range(peak_bytes=best.peak_bytes, bound_bytes=floor, step_bytes=step)

@@ -15,7 +15,7 @@ enum { MOST_TOLD = 64 };
 enum { LATENCY, ENERGY, TRAFFIC };
 
 typedef struct {
-    int64_t size, divisor;
+    int64_t size, divisor, reach;
     int n_terms;
     int64_t dims[TERMS], factors[TERMS];
 } Axis;
@@ -44,16 +44,22 @@ typedef struct {
     int64_t n;
 } Trial;
 
-/* The combinations: a row of `sizes` for each. */
+typedef struct {
+    double moving, left, first, moved_bytes, energy;
+} Moved;
+
+/* The combinations: a row of `sizes` and of `counts` for each. */
 typedef struct {
     int64_t *sizes, *counts;
     double *total, *computing;
     char *fits[2];
+    Moved *moved[ORDERS];
+    double *cycles, *values;
+    int64_t *told;
+    PyObject *ask;
 } Tiles;
 
-typedef struct {
-    double moving, left, first, moved_bytes, energy;
-} Moved;
+enum { UNKNOWN = -2, NOT_ITS_WORK = -1 };
 
 typedef struct {
     const int64_t *next, *end;
@@ -81,6 +87,7 @@ static void read_tenant(Reader *r, const Trial *t, Tenant *tenant)
         Axis *axis = &tenant->axes[a];
         axis->size = take(r, 0, INT64_MAX);
         axis->divisor = take(r, 1, INT64_MAX);
+        axis->reach = take(r, 0, INT64_MAX);
         axis->n_terms = (int)take(r, 0, TERMS);
         for (int i = 0; i < axis->n_terms; i++) {
             axis->dims[i] = take(r, 0, t->n_dims - 1);
@@ -140,7 +147,7 @@ static int64_t tile_bytes(const Trial *t, const Tenant *tenant, const int64_t *l
     int64_t elements = tenant->elements;
     for (int a = 0; a < tenant->n_axes; a++) {
         const Axis *axis = &tenant->axes[a];
-        int64_t reach = 0;
+        int64_t reach = axis->reach;
         for (int i = 0; i < axis->n_terms; i++)
             reach += axis->factors[i] * (length[axis->dims[i]] - 1);
         int64_t extent = reach / axis->divisor + 1;
@@ -196,8 +203,9 @@ static void fill(const Trial *t, Tiles *tiles)
             computing += total * (double)size[t->n_tenants - 1] / t->partial_bytes_per_cycle;
         tiles->total[at] = total;
         tiles->computing[at] = computing;
-        for (int doubled = 0; doubled < 2; doubled++)
-            tiles->fits[doubled][at] = (char)fits(t, size, count, doubled);
+        tiles->told[at] = UNKNOWN;
+        tiles->fits[0][at] = (char)fits(t, size, count, 0);
+        tiles->fits[1][at] = (char)(tiles->fits[0][at] && fits(t, size, count, 1));
         for (int loop = t->n_loops - 1; loop >= 0; loop--) {
             if (++place[loop] < t->n_choices[loop]) break;
             place[loop] = 0;
@@ -320,84 +328,137 @@ static int64_t best_of(
     return best;
 }
 
-static PyObject *rows(
-    const Trial *t, const Tiles *tiles, const int *order, const int64_t *chosen, int n)
+/* Cycles of a combination as a model of the core has them, or as they are estimated; negative, and
+ * an exception, if the model fails. */
+static double known_cycles(
+    const Trial *t, Tiles *tiles, int64_t at, const Moved *moved, int doubled)
 {
-    PyObject *found = PyTuple_New(n);
-    for (int i = 0; found && i < n; i++) {
-        int64_t at = chosen[i];
-        Moved moved = transfers(t, tiles, at, order);
-        PyObject *row = Py_BuildValue("(Lddddddd)", (long long)at, tiles->total[at],
-                                      tiles->computing[at], moved.moving, moved.left, moved.first,
-                                      moved.moved_bytes, moved.energy);
-        if (!row) { Py_CLEAR(found); break; }
-        PyTuple_SET_ITEM(found, i, row);
+    double computing = tiles->computing[at];
+    if (t->is_told) {
+        if (tiles->told[at] == UNKNOWN) {
+            PyObject *answer = PyObject_CallFunction(tiles->ask, "L", (long long)at);
+            if (!answer) return -1.0;
+            tiles->told[at] = answer == Py_None ? NOT_ITS_WORK : PyLong_AsLongLong(answer);
+            Py_DECREF(answer);
+            if (PyErr_Occurred()) return -1.0;
+        }
+        if (tiles->told[at] != NOT_ITS_WORK)
+            computing = tiles->total[at] * ((double)tiles->told[at] + t->task_cycles);
     }
-    return found;
+    return overlapped(computing, moved, doubled);
 }
 
-/* Appends (doubled, order, rows) to `found`. */
-static int add(
-    PyObject *found, const Trial *t, const Tiles *tiles, int doubled, int order, double *space)
+/* The best of those a model of the core is asked about; -1, and an exception, if it fails. For
+ * other goals than latency time only tells equals apart: no more are asked for than that takes. */
+static int64_t best_told(const Trial *t, Tiles *tiles, int doubled, int order)
 {
-    double *cycles = space, *values = space + t->n;
-    int64_t chosen[MOST_TOLD];
-    int any = 0, n = 1;
+    const Moved *moved = tiles->moved[order];
+    int64_t chosen[MOST_TOLD], best = -1;
+    int n = promising(t, tiles, doubled, tiles->values, chosen);
+    double least = INFINITY, fewest = INFINITY;
+    for (int i = 0; i < n; i++) {
+        int64_t at = chosen[i];
+        if (t->goal == LATENCY) {
+            tiles->values[at] = known_cycles(t, tiles, at, &moved[at], doubled);
+            if (tiles->values[at] < 0.0) return -1;
+        }
+        if (tiles->values[at] < least) least = tiles->values[at];
+    }
+    for (int i = 0; i < n; i++)
+        if (tiles->values[chosen[i]] <= t->nearly * least && tiles->total[chosen[i]] < fewest)
+            fewest = tiles->total[chosen[i]];
+    for (int i = 0; i < n; i++) {
+        int64_t at = chosen[i];
+        if (!(tiles->values[at] <= t->nearly * least) || tiles->total[at] != fewest) continue;
+        tiles->cycles[at] = known_cycles(t, tiles, at, &moved[at], doubled);
+        if (tiles->cycles[at] < 0.0) return -1;
+        if (best < 0 || tiles->cycles[at] < tiles->cycles[best]) best = at;
+    }
+    return best;
+}
+
+/* Appends the best combination of an order to `found`, if any fits. */
+static int add(PyObject *found, const Trial *t, Tiles *tiles, int doubled, int order)
+{
+    const Moved *moved = tiles->moved[order];
+    int any = 0;
     for (int64_t at = 0; at < t->n; at++) {
         if (!tiles->fits[doubled][at]) continue;
-        Moved moved = transfers(t, tiles, at, t->orders[order]);
         any = 1;
-        cycles[at] = overlapped(tiles->computing[at], &moved, doubled);
-        values[at] = t->goal == LATENCY  ? cycles[at]
-                     : t->goal == ENERGY ? moved.energy
-                                         : moved.moved_bytes;
+        tiles->cycles[at] = overlapped(tiles->computing[at], &moved[at], doubled);
+        tiles->values[at] = t->goal == LATENCY  ? tiles->cycles[at]
+                            : t->goal == ENERGY ? moved[at].energy
+                                                : moved[at].moved_bytes;
     }
     if (!any) return 1;
-    if (t->is_told)
-        n = promising(t, tiles, doubled, values, chosen);
-    else
-        chosen[0] = best_of(t, tiles, doubled, values, cycles);
-    PyObject *list = rows(t, tiles, t->orders[order], chosen, n);
-    PyObject *entry = list ? Py_BuildValue("(iiN)", doubled, order, list) : NULL;
+    int64_t at = t->is_told ? best_told(t, tiles, doubled, order)
+                            : best_of(t, tiles, doubled, tiles->values, tiles->cycles);
+    if (at < 0) return 0;
+    PyObject *entry = Py_BuildValue("(iiLdddd)", doubled, order, (long long)at, tiles->cycles[at],
+                                    moved[at].moving, moved[at].moved_bytes, tiles->values[at]);
     int good = entry && PyList_Append(found, entry) == 0;
     Py_XDECREF(entry);
     return good;
 }
 
-static PyObject *search(const Trial *t)
+/* Whether one order moves exactly what another one does: then it is no better. */
+static int is_repeated(const Trial *t, const Tiles *tiles, int order)
 {
-    size_t n = (size_t)t->n;
-    Tiles tiles;
-    tiles.sizes = malloc(n * (size_t)(t->n_tenants + t->n_loops + 1) * sizeof(int64_t));
-    double *space = malloc(n * 4 * sizeof(double));
-    tiles.fits[0] = malloc(2 * n);
+    size_t size = (size_t)t->n * sizeof(Moved);
+    for (int other = 0; other < order; other++)
+        if (memcmp(tiles->moved[order], tiles->moved[other], size) == 0) return 1;
+    return 0;
+}
+
+static PyObject *search(const Trial *t, PyObject *ask)
+{
+    size_t n = (size_t)t->n, tenants = (size_t)t->n_tenants, loops = (size_t)t->n_loops;
+    Tiles tiles = {.ask = ask};
+    int64_t *whole = malloc(n * (tenants + loops + 1) * sizeof(int64_t));
+    double *figures = malloc(n * 4 * sizeof(double));
+    char *fits = malloc(2 * n);
+    Moved *moved = calloc(n * (size_t)t->n_orders, sizeof(Moved));
     PyObject *found = NULL;
-    if (!tiles.sizes || !space || !tiles.fits[0]) {
+    if (!whole || !figures || !fits || !moved) {
         PyErr_NoMemory();
     } else {
-        tiles.counts = tiles.sizes + n * (size_t)t->n_tenants;
-        tiles.total = space + 2 * n;
-        tiles.computing = space + 3 * n;
-        tiles.fits[1] = tiles.fits[0] + n;
+        tiles.sizes = whole;
+        tiles.counts = whole + n * tenants;
+        tiles.told = whole + n * (tenants + loops);
+        tiles.total = figures;
+        tiles.computing = figures + n;
+        tiles.cycles = figures + 2 * n;
+        tiles.values = figures + 3 * n;
+        tiles.fits[0] = fits;
+        tiles.fits[1] = fits + n;
         fill(t, &tiles);
+        for (int order = 0; order < t->n_orders; order++) {
+            tiles.moved[order] = moved + n * (size_t)order;
+            for (int64_t at = 0; at < t->n; at++)
+                if (tiles.fits[0][at])
+                    tiles.moved[order][at] = transfers(t, &tiles, at, t->orders[order]);
+        }
         found = PyList_New(0);
         for (int doubled = 1; found && doubled >= 0; doubled--)
             for (int order = 0; found && order < t->n_orders; order++)
-                if (!add(found, t, &tiles, doubled, order, space)) Py_CLEAR(found);
+                if (!is_repeated(t, &tiles, order) && !add(found, t, &tiles, doubled, order))
+                    Py_CLEAR(found);
     }
-    free(tiles.sizes);
-    free(space);
-    free(tiles.fits[0]);
+    free(whole);
+    free(figures);
+    free(fits);
+    free(moved);
     return found;
 }
 
-/* candidates(numbers, figures): (doubled, order, rows) for whatever fits; None if the trial is too
- * large, or none at all. */
-static PyObject *candidates(PyObject *module, PyObject *const *args, Py_ssize_t n_args)
+/* best(numbers, figures, ask): for every order of the tiles that fits, and is not as another one,
+ * (doubled, order, combination, cycles, moving cycles, moved bytes, value); None if the trial is
+ * too large, or none at all. `ask` tells the cycles of a combination's tiles, or None. */
+static PyObject *best(PyObject *module, PyObject *const *args, Py_ssize_t n_args)
 {
     Py_buffer numbers, figures;
-    if (n_args != 2) {
-        PyErr_SetString(PyExc_TypeError, "candidates takes 2 arguments");
+    if (n_args != 3) {
+        PyErr_SetString(PyExc_TypeError, "best takes 3 arguments");
         return NULL;
     }
     if (PyObject_GetBuffer(args[0], &numbers, PyBUF_SIMPLE) < 0) return NULL;
@@ -409,14 +470,14 @@ static PyObject *candidates(PyObject *module, PyObject *const *args, Py_ssize_t 
     const int64_t *first = numbers.buf;
     Reader reader = {first, first + numbers.len / (Py_ssize_t)sizeof(int64_t), 1};
     int good = read_trial(&reader, figures.buf, figures.len / (Py_ssize_t)sizeof(double), &trial);
-    PyObject *found = good ? search(&trial) : Py_NewRef(Py_None);
+    PyObject *found = good ? search(&trial, args[2]) : Py_NewRef(Py_None);
     PyBuffer_Release(&numbers);
     PyBuffer_Release(&figures);
     return found;
 }
 
 static PyMethodDef methods[] = {
-    {"candidates", (PyCFunction)(void (*)(void))candidates, METH_FASTCALL, "Cost tile lengths."},
+    {"best", (PyCFunction)(void (*)(void))best, METH_FASTCALL, "The best tile lengths by order."},
     {NULL, NULL, 0, NULL},
 };
 

@@ -1,8 +1,6 @@
 from array import array
+from collections.abc import Callable
 
-def candidates(
-    numbers: array[int], figures: array[float], /
-) -> (
-    list[tuple[int, int, tuple[tuple[int, float, float, float, float, float, float, float], ...]]]
-    | None
-): ...
+def best(
+    numbers: array[int], figures: array[float], ask: Callable[[int], int | None], /
+) -> list[tuple[int, int, int, float, float, float, float]] | None: ...

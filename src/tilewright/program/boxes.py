@@ -4,7 +4,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import product
-from math import prod
 
 from tilewright.network.graph import Index, Operand, Tensor
 from tilewright.program.model import Box
@@ -57,21 +56,51 @@ class Footprint:
 
     @cached_property
     def _loops(self) -> tuple[str, ...]:
-        terms = (term for axis in self.operand.index or () for term in axis.terms)
-        return tuple(dict.fromkeys(loop for loop, _ in terms))
+        return tuple(dict.fromkeys(loop for axis in self._axes for loop in axis.loops))
+
+    @cached_property
+    def _axes(self) -> tuple["_Axis", ...]:
+        pairs = zip(self.operand.index or (), self.shape, strict=False)
+        return tuple(
+            _Axis(index, size, tuple(loop for loop, _ in index.terms)) for index, size in pairs
+        )
 
     def box(self, ranges: Ranges) -> Box:
         """The box that is touched within ranges of all loops."""
         key = tuple([ranges[loop] for loop in self._loops])
         found = self._found.get(key)
         if found is None:
-            found = self._found[key] = touched(self.operand, ranges, self.shape)
+            if self.operand.index is None:
+                found = whole(self.shape)
+            else:
+                found = tuple([axis.span(ranges) for axis in self._axes])
+            self._found[key] = found
+        return found
+
+
+@dataclass(frozen=True, slots=True)
+class _Axis:
+    """What an operand touches along one axis, remembered by the ranges of its loops."""
+
+    index: Index
+    size: int
+    loops: tuple[str, ...]
+    _found: dict[tuple[tuple[int, int], ...], tuple[int, int]] = field(default_factory=dict)
+
+    def span(self, ranges: Ranges) -> tuple[int, int]:
+        key = tuple([ranges[loop] for loop in self.loops])
+        found = self._found.get(key)
+        if found is None:
+            found = self._found[key] = _axis(self.index, ranges, self.size)
         return found
 
 
 def elements(box: Box) -> int:
     """Number of elements in a box."""
-    return prod(stop - start for start, stop in box)
+    count = 1
+    for start, stop in box:
+        count *= stop - start
+    return count
 
 
 def size_bytes(box: Box, tensor: Tensor) -> int:

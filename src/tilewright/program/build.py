@@ -43,6 +43,8 @@ class Builder:
     _views: dict[tuple[int, str], int] = field(default_factory=dict)
     _writers: dict[int, list[tuple[Box | None, int]]] = field(default_factory=dict)
     """Per buffer that is no view: boxes written (None: anywhere) and by which task."""
+    _makers: dict[int, dict[int, None]] = field(default_factory=dict)
+    """The chains of the tasks that wrote there."""
     _chains: list[int] = field(default_factory=list)
     """Per task the first of the tasks that run one after the other up to it."""
     _waits: RingWaits = field(default_factory=RingWaits)
@@ -137,24 +139,37 @@ class Builder:
 
         What it waits for already is the tile before it on its core, if there is one.
         """
-        number = len(self.tasks)
-        self._chains.append(self._chains[task.after[0]] if task.after else number)
-        after = set(task.after)
-        for access in task.reads:
+        after = self.before(task.reads, task.writes, task.after)
+        return self.append(replace(task, after=after), task.after)
+
+    def before(
+        self, reads: Sequence[Access], writes: Sequence[Access], known: tuple[int, ...] = ()
+    ) -> tuple[int, ...]:
+        """All that the next task waits for: what is known, and whoever wrote what it reads."""
+        after = set(known)
+        for access in reads:
             after.update(self._writers_of(access))
-        for access in task.writes:
-            if access.buffer in self._waits.laps:
+        laps = self._waits.laps
+        for access in writes if laps else ():
+            if access.buffer in laps:
                 after.update(self._waits.before_write(access))
-        self.tasks.append(replace(task, after=tuple(sorted(after))))
-        for access in task.reads:
-            if access.buffer in self._waits.laps:
+        return tuple(sorted(after))
+
+    def append(self, task: Task, previous: tuple[int, ...] = ()) -> int:
+        """Append a task that knows what it waits for; `previous` is the tile before on its core."""
+        number, laps = len(self.tasks), self._waits.laps
+        self.tasks.append(task)
+        self._chains.append(self._chains[previous[0]] if previous else number)
+        for access in task.reads if laps else ():
+            if access.buffer in laps:
                 self._waits.read(access, self._chains[number], number)
         for access in task.writes:
-            if access.buffer in self._waits.laps:
+            if access.buffer in laps:
                 self._waits.write(access, number)
             else:
                 root, box = self._below(access)
                 self._writers.setdefault(root, []).append((box, number))
+                self._makers.setdefault(root, {})[self._chains[number]] = None
         return number
 
     def transfer(self, copies: Sequence[Copy], *, name: str) -> int:
@@ -171,14 +186,17 @@ class Builder:
         charges = [Charge(memory[source.space], size, 0, size * routes[0].read_pj_per_byte)]
         charges += [Charge(memory[r.target], 0, size, size * r.write_pj_per_byte) for r in routes]
         pairs = [(copy.source, target) for copy in copies for target in copy.targets]
-        return self.add(
+        reads = tuple(s for s, _ in pairs) if len(copies) > 1 else (first.source,)
+        writes = tuple(target for _, target in pairs)
+        return self.append(
             Task(
                 name=name,
                 kind=first.kind,
                 engine=routes[0].engine,
                 cycles=max(route.cycles(size) for route in routes),
-                reads=tuple(s for s, _ in pairs) if len(copies) > 1 else (first.source,),
-                writes=tuple(target for _, target in pairs),
+                reads=reads,
+                writes=writes,
+                after=self.before(reads, writes),
                 setup_cycles=routes[0].setup_cycles,
                 ports=tuple(dict.fromkeys(port for route in routes for port in route.ports)),
                 charges=tuple(charges),
@@ -220,15 +238,21 @@ class Builder:
         """
         if access.buffer in self._waits.laps:
             return tuple(self._waits.makers(access))
+        view = self.buffers[access.buffer].view
+        writers = self._writers.get(access.buffer if view is None else view.buffer)
+        if not writers:
+            return ()
         root, box = self._below(access)
-        writers = self._writers.get(root, [])
         key = (root, box, len(writers))
         if key not in self._known:
             last: dict[int, int] = {}
+            chains = len(self._makers.get(root, ()))
             for written, number in reversed(writers):
                 chain = self._chains[number]
                 if chain not in last and (box is None or written is None or meet(box, written)):
                     last[chain] = number
+                    if len(last) == chains:
+                        break
             self._known[key] = tuple(last.values())
         return self._known[key]
 

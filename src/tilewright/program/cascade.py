@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from tilewright.program.rows import Rows, StageRows
+from tilewright.program.slicing import slicing
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,7 +29,7 @@ class Cascade:
     ahead: bool = False
     """Whether there is room for the rows of the next step beside those of the step at hand."""
     on_demand: tuple[int, ...] = ()
-    """Stages that make slices of their rows only when these are read: see `pieces`."""
+    """Stages that make slices of their rows only when these are read: see `slicing`."""
 
     @property
     def stages(self) -> range:
@@ -85,6 +86,8 @@ class Flow:
     inputs: Mapping[str, Roll]
     pieces: Mapping[str, Roll]
     """Tensors that are made on demand: the rows that wait when others come."""
+    sliced: Mapping[int, str]
+    """The loop along which stages that read such tensors are cut."""
 
     def turn_rows(self, stage: int) -> int:
         """The most rows that a stage makes at once."""
@@ -143,7 +146,12 @@ class _Flowing:
                 for root, waiting in self.waiting.items()
                 if root in self.on_demand
             },
+            sliced=self._sliced(),
         )
+
+    def _sliced(self) -> dict[int, str]:
+        found = [slicing(self.rows, self.linked, number) for number in self.cascade.on_demand]
+        return {way.reader: way.loop for way in found if way is not None}
 
     def _comes_by_row(self, root: str) -> bool:
         """Whether a tensor comes from outside and nobody here reads it as a whole as well."""

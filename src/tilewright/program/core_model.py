@@ -28,6 +28,7 @@ class CoreModelCosts:
     _alike: dict[str, int] = field(default_factory=dict)
     """By op, a number that stages have in common whose tiles take equally long."""
     _kinds: dict[object, int] = field(default_factory=dict)
+    _told: dict[int, dict[object, dict[int, int | None]]] = field(default_factory=dict)
 
     def cycles(
         self, stage: Stage, lengths: Mapping[str, int], sums: tuple[bool, bool] = (False, False)
@@ -44,6 +45,10 @@ class CoreModelCosts:
             )
             self._found[key] = tile_cycles(tile, self.network, self.ethos_u)
         return self._found[key]
+
+    def told_of(self, stage: Stage) -> dict[object, dict[int, int | None]]:
+        """Where the choice of tiles remembers what it was told of stages like this one."""
+        return self._told.setdefault(self._kind(stage), {})
 
     def _kind(self, stage: Stage) -> int:
         name = stage.op.name

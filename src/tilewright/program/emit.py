@@ -5,15 +5,15 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import chain, zip_longest
 
-from tilewright.program.boxes import is_empty
+from tilewright.program.boxes import elements
 from tilewright.program.build import Builder, Copy
 from tilewright.program.cascade import Flow
 from tilewright.program.held import Held
 from tilewright.program.homes import Homes
 from tilewright.program.layout import Layout
 from tilewright.program.model import Access, Box, Task
-from tilewright.program.pieces import ranges_of
 from tilewright.program.reads import Reads
+from tilewright.program.slicing import ranges_of
 from tilewright.program.stages import Stage
 from tilewright.program.task_cost import TaskCosts
 from tilewright.program.tile_cost import WHOLE_SUM, TileCosts
@@ -155,8 +155,9 @@ class Emitter:
     def _emit_tile(self, number: int, tile: Tile, sharing: Sharing) -> None:
         """Emit a tile: first the copies that it waits for, in the end those of its results."""
         uses, core = self._uses_of(number), tile.core
-        for use, box in _boxes(uses, tile):
-            self._make_pieces(use, box, core)
+        if self._held.pieces:
+            for use, box in _boxes(uses, tile):
+                self._make_pieces(use, box, core)
         reads: list[Access] = []
         for use, box in _boxes(uses, tile):
             reads += self._reads.accesses(use, box, core, sharing.get((use.tensor, box), (core,)))
@@ -170,7 +171,8 @@ class Emitter:
             writes, outgoing = self._writes.results(uses, core, tile.ranges)
         last = self._last.setdefault(number, {})
         before = (last[core],) if core in last else ()
-        last[core] = self.builder.add(self._task(uses.stage, tile, reads, writes, before))
+        task = self._task(uses.stage, tile, reads, writes, before)
+        last[core] = self.builder.append(task, before)
         if self.frugal:
             self._reads.forget_all_but(reads)
         for way in outgoing:
@@ -202,7 +204,7 @@ class Emitter:
             cycles=cost.cycles,
             reads=tuple(reads),
             writes=tuple(writes),
-            after=before,
+            after=self.builder.before(reads, writes, before),
             op=stage.op.name,
             fused=() if tile.sums.unfinished else tuple(op.name for op in stage.fused),
             tile=tuple((dim, *span) for dim, span in tile.ranges.items()),
@@ -224,7 +226,7 @@ def _boxes(uses: StageUses, tile: Tile) -> Iterator[tuple[Use, Box]]:
     """What a tile reads; of a small constant, all that its core will ever want."""
     for use in uses.inputs:
         box = use.footprint.box(tile.part if use.comes_whole else tile.ranges)
-        if not is_empty(box):
+        if elements(box):
             yield use, box
 
 

@@ -27,6 +27,7 @@ class Held:
     pieces: dict[str, Pieces] = field(default_factory=dict)
     """Tensors that the cascade at hand makes on demand, by root."""
     _kept: dict[tuple[str, int], int] = field(default_factory=dict)
+    _outside: dict[str, int] = field(default_factory=dict)
 
     def outside(self, root: str) -> int:
         """The buffer of a whole tensor outside the scratchpads.
@@ -34,12 +35,15 @@ class Held:
         Raises:
             InfeasibleError: the machine has no place for it.
         """
+        if root in self._outside:
+            return self._outside[root]
         space = self.homes.outside(root)
         if space is None:
             message = f"tensor {root!r} has nowhere to come from or to go to"
             hint = "declare an external memory, or a source and a sink"
             raise InfeasibleError(Problem(message=message, hint=hint))
-        return self.builder.outside(root, space)
+        self._outside[root] = self.builder.outside(root, space)
+        return self._outside[root]
 
     def kept(self, root: str, core: int) -> int | None:
         """The buffer in which a core keeps a tensor; an input that is kept is loaded at once."""

@@ -70,7 +70,8 @@ class Route:
 
     def cycles(self, size_bytes: int) -> int:
         """Cycles from start to end of a transfer."""
-        return self.setup_cycles + -int(-size_bytes // self.bytes_per_cycle)
+        width = self.bytes_per_cycle
+        return self.setup_cycles + -(-size_bytes * width.denominator // width.numerator)
 
 
 @dataclass(frozen=True, slots=True)

@@ -40,12 +40,18 @@ class Reads:
         if kept is not None:
             found = [Access(self.builder.view(kept, use.tensor), box)]
             return self._at_hand(use, core, found, self.homes.of_kept(use.root))
-        outside = Access(self.builder.view(self.held.outside(use.root), use.tensor), box)
         if use.memory is None or (use.memory == ANYWHERE and self.homes.places.home("I1") is None):
-            return [outside]
+            return [self._outside(use, box)]
         memory = self.homes.memory_of_tiles(use.memory)
+        wanted = self.homes.places.named(memory, core)
+        staged = self._staged.get((use.tensor, box, wanted.name))
+        if staged is not None:
+            return [Access(staged, box)]
         targets = [self.homes.places.named(memory, number) for number in sharing]
-        return [self._bring(outside, targets, self.homes.places.named(memory, core), kind="load")]
+        return [self._bring(self._outside(use, box), targets, wanted, kind="load")]
+
+    def _outside(self, use: Use, box: Box) -> Access:
+        return Access(self.builder.view(self.held.outside(use.root), use.tensor), box)
 
     def _at_hand(self, use: Use, core: int, found: list[Access], here: str) -> list[Access]:
         """What a core holds, where the task wants it."""
@@ -76,17 +82,17 @@ class Reads:
     ) -> Access:
         """A copy of a box in a space, made once; `targets` get it in the same transfer."""
         tensor, box = self.builder.buffers[source.buffer].tensor, source.box
-        if (tensor, box, wanted.name) not in self._staged:
+        key = (tensor, box, wanted.name)
+        if key not in self._staged:
+            spaces = {space.name: space for space in (*targets, wanted)}
             fresh = [
-                space
-                for space in dict.fromkeys((*targets, wanted))
-                if (tensor, box, space.name) not in self._staged
+                space for name, space in spaces.items() if (tensor, box, name) not in self._staged
             ]
             made = [Access(self.builder.buffer(tensor, box, space), box) for space in fresh]
             self._pending.append(Copy(source, tuple(made), kind))
             for space, access in zip(fresh, made, strict=True):
                 self._staged[tensor, box, space.name] = access.buffer
-        return Access(self._staged[tensor, box, wanted.name], box)
+        return Access(self._staged[key], box)
 
     def forget(self, tensors: Mapping[str, None]) -> None:
         """Let tiles of some tensors come again when they are next needed."""

@@ -6,7 +6,7 @@ slower for it; what is not kept goes out to the external memory tile by tile and
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 from tilewright.machine.model import OUTPUT_OPERAND
@@ -24,7 +24,13 @@ from tilewright.program.places import Places
 from tilewright.program.refusal import refusal
 from tilewright.program.rolling import Rolling
 from tilewright.program.stages import Stage, Storage
-from tilewright.program.tenants import partial_sums, partial_sums_per_cycle, piece_of, tenant_of
+from tilewright.program.tenants import (
+    partial_sums,
+    partial_sums_per_cycle,
+    piece_of,
+    slice_length,
+    tenant_of,
+)
 from tilewright.program.tile import Goal, Tenant, Tiling, Work, choose
 from tilewright.program.tile_cost import TileCosts
 
@@ -250,7 +256,14 @@ class Residence:
         key = _key(work)
         if key not in self._tilings:
             self._tilings[key] = choose(work, self.goal)
-        return self._tilings[key]
+        found, loop = self._tilings[key], self._sliced_loop(number)
+        if found is None or not loop or loop in found.order:
+            return found
+        return replace(found, order=(loop, *found.order))
+
+    def _sliced_loop(self, number: int) -> str:
+        """The loop along which a stage is cut because what it reads is made in slices."""
+        return self.flows[number].sliced.get(number, "") if number in self.flows else ""
 
     def work(self, number: int) -> Work:
         """A stage as the choice of tiles sees it, for its largest part."""
@@ -260,6 +273,11 @@ class Residence:
         flow = self.flows.get(number)
         if flow is not None:
             lengths[flow.loops[number]] = flow.turn_rows(number)
+            loop = self._sliced_loop(number)
+            if loop:
+                pieces = [o for o in stage.inputs if self.storage[o.tensor].root in flow.pieces]
+                piece = piece_of(self._homes, stage, pieces[0])
+                lengths[loop] = slice_length(piece, lengths, loop, room)
             for other in self._rolling.lasting(flow, room):
                 if other != number:
                     for memory, size in self._rolling.constant_bytes(other).items():
@@ -277,6 +295,7 @@ class Residence:
             partial_bytes_per_cycle=partial_sums_per_cycle(self.places),
             at_most={} if flow else in_step(self.stages, self._chosen, number),
             tile_cycles=self.costs.model_of(stage),
+            told=self.costs.told_of(stage),
             lead_cycles=self._lead_cycles(number, room),
         )
 

@@ -61,7 +61,11 @@ class Rows:
     network: Network
     stages: Sequence[Stage]
     storage: Mapping[str, Storage]
+    remembered: dict[tuple[int, int, int], object] = field(default_factory=dict)
+    """What others work out about stages that go together: it is the same whatever the sizes of
+    scratchpads, for which these rows are looked at again and again."""
     _found: dict[tuple[int, int], StageRows | None] = field(default_factory=dict)
+    _makes: dict[tuple[int, str], bool] = field(default_factory=dict)
 
     def linked(self, first: int, last: int, axis: int) -> dict[int, StageRows] | None:
         """The rows of stages that go through one axis together, from that of the last result.
@@ -95,13 +99,18 @@ class Rows:
 
     def makers(self, tensor: str, numbers: Iterable[int]) -> tuple[int, ...]:
         """Stages among some whose result lies where a tensor does."""
-        root, place = self._places[tensor]
-        found = []
-        for number in numbers:
+        return tuple([number for number in numbers if self.makes(number, tensor)])
+
+    def makes(self, number: int, tensor: str) -> bool:
+        """Whether a stage's result lies where a tensor does."""
+        key = number, tensor
+        if key not in self._makes:
+            root, place = self._places[tensor]
             other, made = self._places[self.stages[number].results[0].tensor]
-            if other == root and (place is None or made is None or meet(place, made)):
-                found.append(number)
-        return tuple(found)
+            self._makes[key] = other == root and (
+                place is None or made is None or meet(place, made)
+            )
+        return self._makes[key]
 
     def readers(self, linked: Mapping[int, StageRows]) -> dict[str, list[tuple[int, RowRead]]]:
         """Who reads rows of each storage."""

@@ -110,7 +110,8 @@ class TaskCosts:
         found: dict[str, None] = {}
         for accesses, ports in ((reads, self._read_ports), (writes, self._write_ports)):
             for access in accesses:
-                found.update(dict.fromkeys(ports.get(self._space(access), ())))
+                for port in ports.get(self._space(access), ()):
+                    found[port] = None
         return tuple(found)
 
     @cached_property

@@ -1,14 +1,20 @@
 """What tiles of a stage hold in memories, as the choice of tiles sees it."""
 
+from collections.abc import Mapping
 from dataclasses import replace
+from typing import Final
 
 from tilewright.machine.model import OUTPUT_OPERAND
 from tilewright.network.graph import Operand
 from tilewright.program.homes import Homes
 from tilewright.program.places import Places
+from tilewright.program.slicing import SLICE
 from tilewright.program.stages import Stage
-from tilewright.program.tile import Tenant
+from tilewright.program.tile import Tenant, tile_bytes
 from tilewright.program.tile_cost import TileCosts
+
+SLICES_IN_ROOM: Final = 8
+"""A slice of what is made on demand takes no more than this part of the room, if it can."""
 
 
 def tenant_of(homes: Homes, stage: Stage, operand: Operand, *, kept: bool, result: bool) -> Tenant:
@@ -41,6 +47,19 @@ def piece_of(homes: Homes, stage: Stage, operand: Operand) -> Tenant:
     made = tenant_of(homes, stage, operand, kept=False, result=False)
     memory = homes.of_kept(homes.root(operand.tensor))
     return replace(made, memory=memory, bytes_per_cycle=0.0, setup_cycles=0, pj_per_byte=0.0)
+
+
+def slice_length(
+    piece: Tenant, lengths: Mapping[str, int], loop: str, room: Mapping[str, int]
+) -> int:
+    """How many channels are made at once: as many as take a small part of the room."""
+    length = lengths[loop]
+    while length > SLICE:
+        size = int(tile_bytes(piece, {**lengths, loop: length}, 1))
+        if size * SLICES_IN_ROOM <= room[piece.memory]:
+            break
+        length = -(-length // (2 * SLICE)) * SLICE
+    return length
 
 
 def partial_sums(homes: Homes, costs: TileCosts, stage: Stage) -> Tenant | None:

@@ -4,7 +4,7 @@ Every combination of a few lengths per loop is costed at once, in arrays: what l
 what has to be moved for each order of the tiles, and how long computing and moving take.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from math import prod
 
@@ -29,6 +29,7 @@ __all__ = [
     "Tenant",
     "Tiling",
     "Work",
+    "cheapest",
     "choose",
     "lengths_to_try",
     "smallest",
@@ -154,12 +155,26 @@ def _best(work: Work, loops: list[str], groups: Groups, goal: Goal) -> Tiling | 
         orders=_orders(groups, loops),
         goal=goal,
     )
-    found = tile_kernel.candidates(trial)
+    told = _told(trial)
+    found = tile_kernel.tilings(trial, told)
     if found is None:
-        found = list(tile_grid.candidates(trial))
-    told: dict[int, int | None] = {}
-    tilings = [_cheapest(trial, candidates, told) for candidates in found]
-    return min(tilings, key=_value, default=None)
+        found = [cheapest(trial, candidates, told) for candidates in tile_grid.candidates(trial)]
+    return min(found, key=_value, default=None)
+
+
+def _told(trial: Trial) -> Callable[[int], int | None]:
+    """Cycles of a combination's tiles by a model of the core, which is asked once."""
+    work = trial.work
+    model = work.tile_cycles
+    key = (trial.loops, trial.choices, tuple(work.lengths.values()))
+    known = work.told.setdefault(key, {})
+
+    def cycles(at: int) -> int | None:
+        if at not in known:
+            known[at] = None if model is None else model(trial.lengths(at))
+        return known[at]
+
+    return cycles
 
 
 def _orders(groups: Groups, loops: Sequence[str]) -> tuple[tuple[str, ...], ...]:
@@ -171,29 +186,28 @@ def _orders(groups: Groups, loops: Sequence[str]) -> tuple[tuple[str, ...], ...]
     return tuple(dict.fromkeys(((*first, *middle, *last), (*middle, *first, *last))))
 
 
-def _cheapest(trial: Trial, candidates: Candidates, told: dict[int, int | None]) -> Tiling:
+def cheapest(trial: Trial, candidates: Candidates, told: Callable[[int], int | None]) -> Tiling:
     """The candidate with the fewest tiles among those that are nearly as good as the best."""
     rows = candidates.rows
-    match trial.goal:
-        case "latency":
-            values = [_cycles(trial, candidates, row, told) for row in rows]
-        case "energy":
-            values = [row.energy for row in rows]
-        case "traffic":
-            values = [row.moved_bytes for row in rows]
+    values = [
+        _cycles(candidates, row, told(row.at))
+        if trial.goal == "latency"
+        else (row.energy if trial.goal == "energy" else row.moved_bytes)
+        for row in rows
+    ]
     near = NEARLY * min(values)
     good = [number for number, value in enumerate(values) if value <= near]
     fewest = min(rows[number].total for number in good)
     # Time only tells apart what is left: a model of the core is not asked about anything else.
     cycles = {
-        number: _cycles(trial, candidates, rows[number], told)
+        number: _cycles(candidates, rows[number], told(rows[number].at))
         for number in good
         if rows[number].total == fewest
     }
     best = min(cycles, key=lambda number: (cycles[number], number))
     row = rows[best]
     return Tiling(
-        lengths=_lengths(trial, row.at),
+        lengths=trial.lengths(row.at),
         order=candidates.order,
         cycles=cycles[best],
         moving_cycles=row.moving,
@@ -203,24 +217,9 @@ def _cheapest(trial: Trial, candidates: Candidates, told: dict[int, int | None])
     )
 
 
-def _lengths(trial: Trial, at: int) -> dict[str, int]:
-    """Tile lengths of all loops in one of the combinations."""
-    lengths = dict(trial.work.lengths)
-    for loop, tried in zip(reversed(trial.loops), reversed(trial.choices), strict=True):
-        at, place = divmod(at, len(tried))
-        lengths[loop] = tried[place]
-    return lengths
-
-
-def _cycles(trial: Trial, candidates: Candidates, row: Row, told: dict[int, int | None]) -> float:
+def _cycles(candidates: Candidates, row: Row, told: int | None) -> float:
     """Cycles of computing, as a model of the core has them if there is one, and of moving."""
-    computing, model = row.computing, trial.work.tile_cycles
-    if model is not None:
-        if row.at not in told:
-            told[row.at] = model(_lengths(trial, row.at))
-        known = told[row.at]
-        if known is not None:
-            computing = row.total * (known + TASK_CYCLES)
+    computing = row.computing if told is None else row.total * (told + TASK_CYCLES)
     if not candidates.doubled:
         return computing + row.left
     longer, shorter = max(computing, row.left), min(computing, row.left)

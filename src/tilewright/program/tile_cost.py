@@ -7,18 +7,15 @@ from typing import Final
 
 from tilewright.errors import InfeasibleError, Problem
 from tilewright.machine.model import OUTPUT_OPERAND, Memory
+from tilewright.mapping.attach import Unrolling
 from tilewright.mapping.constraints import DEFAULT_LINKS
 from tilewright.mapping.diagnose import why_not
 from tilewright.mapping.hierarchy import Hierarchy, hierarchy_of, partial_sum_bits
 from tilewright.mapping.nest import LoopNest, nest_of, window_elements, with_partial_sums
 from tilewright.mapping.network import default_vector_unit
 from tilewright.mapping.search import Mapped, SearchOptions
-from tilewright.mapping.tile_search import (
-    fewest_steps,
-    map_tile,
-    map_timed_tile,
-    ranked_unrollings,
-)
+from tilewright.mapping.tile_search import fewest_steps, map_tile, ranked_unrollings
+from tilewright.mapping.timed_search import TimedOp, map_timed_op, map_timed_tile
 from tilewright.network.graph import Network, Op
 from tilewright.program.core_model import CoreModelCosts, core_model_costs
 from tilewright.program.model import Charge
@@ -63,7 +60,10 @@ class TileCosts:
     _found: dict[object, TileCost] = field(default_factory=dict)
     _nests: dict[str, tuple[LoopNest, Hierarchy]] = field(default_factory=dict)
     _hierarchies: dict[tuple[str, ...], Hierarchy] = field(default_factory=dict)
-    _unrolled: dict[object, Mapping[str, int]] = field(default_factory=dict)
+    _timed: dict[tuple[LoopNest, Hierarchy], TimedOp] = field(default_factory=dict)
+    _unrollings: dict[tuple[LoopNest, Hierarchy], list[tuple[int, Unrolling]]] = field(
+        default_factory=dict
+    )
 
     def __post_init__(self) -> None:
         self.core_model = core_model_costs(self.network, self.places)
@@ -97,10 +97,19 @@ class TileCosts:
 
     def unrolled(self, op: Op) -> Mapping[str, int]:
         """How many steps of each loop the array takes at once, in the most promising unrolling."""
-        key = self.nest(op)
-        if key not in self._unrolled:
-            self._unrolled[key] = _most_promising(*key)
-        return self._unrolled[key]
+        _, unrolling = self._ranked(*self.nest(op))[0]
+        factors: dict[str, int] = {}
+        for _, pairs in unrolling:
+            for loop, factor in pairs:
+                factors[loop] = factors.get(loop, 1) * factor
+        return factors
+
+    def _ranked(self, nest: LoopNest, hierarchy: Hierarchy) -> list[tuple[int, Unrolling]]:
+        """The unrollings of an op with their steps, the most promising first."""
+        key = nest, hierarchy
+        if key not in self._unrollings:
+            self._unrollings[key] = ranked_unrollings(nest, hierarchy)
+        return self._unrollings[key]
 
     def fewest_steps(self, op: Op) -> int:
         """Steps that the array needs for an op at least."""
@@ -126,6 +135,10 @@ class TileCosts:
             return model.cycles(stage, lengths, (cut, cut))
 
         return cycles
+
+    def told_of(self, stage: Stage) -> dict[object, dict[int, int | None]]:
+        """What the core's own model has said of a stage's tiles, for the choice of tiles."""
+        return {} if self.core_model is None else self.core_model.told_of(stage)
 
     def of_stage(self, stage: Stage, lengths: Mapping[str, int], sums: Sums) -> TileCost:
         """The cost of a tile of an op that the array runs, with the cycles of the core's own model.
@@ -164,11 +177,10 @@ class TileCosts:
             InfeasibleError: the tile has no mapping.
         """
         nest, hierarchy = self.nest(op)
-        tile = _tile_nest(nest, lengths, unfinished=sums.unfinished)
+        tile = tile_nest(nest, lengths, unfinished=sums.unfinished)
         key = (tile, hierarchy, sums, is_timed)
         if key not in self._found:
-            search = map_timed_tile if is_timed else map_tile
-            mapped = search(tile, hierarchy, self.options)
+            mapped = self._mapped(nest, tile, hierarchy, is_timed=is_timed)
             if mapped is None and self.core_model is not None:
                 self._found[key] = self._without_mapping(tile)
                 return self._found[key]
@@ -179,6 +191,18 @@ class TileCosts:
             self.mappings.append(mapped)
             self._found[key] = self._with_sums(mapped, tile, sums)
         return self._found[key]
+
+    def _mapped(
+        self, nest: LoopNest, tile: LoopNest, hierarchy: Hierarchy, *, is_timed: bool
+    ) -> Mapped | None:
+        """The mapping of a tile of an op."""
+        if not is_timed:
+            ranked = self._ranked(tile, hierarchy)
+            return map_tile(tile, hierarchy, self.options, ranked)
+        if (nest, hierarchy) not in self._timed:
+            ranked = self._ranked(nest, hierarchy)
+            self._timed[nest, hierarchy] = map_timed_op(nest, hierarchy, ranked, self.options)
+        return map_timed_tile(tile, hierarchy, self.options, self._timed[nest, hierarchy])
 
     def _without_mapping(self, tile: LoopNest) -> TileCost:
         """The cost of a tile that the model of the core can run although the array cannot."""
@@ -228,15 +252,6 @@ class TileCosts:
         return Charge("vector", 0, 0, elements * unit.op_pj)
 
 
-def _most_promising(nest: LoopNest, hierarchy: Hierarchy) -> dict[str, int]:
-    _, unrolling = ranked_unrollings(nest, hierarchy)[0]
-    factors: dict[str, int] = {}
-    for _, pairs in unrolling:
-        for loop, factor in pairs:
-            factors[loop] = factors.get(loop, 1) * factor
-    return factors
-
-
 def _with_room(hierarchy: Hierarchy, tops: Mapping[str, str]) -> Hierarchy:
     """The levels with scratchpads that hold anything: what lies there is the program's to say."""
     return replace(
@@ -258,7 +273,7 @@ def _access(memory: Memory, read_bytes: int, write_bytes: int) -> tuple[int, flo
     return (sum(cycles) if shared else max(cycles)), energy
 
 
-def _tile_nest(nest: LoopNest, lengths: Mapping[str, int], *, unfinished: bool) -> LoopNest:
+def tile_nest(nest: LoopNest, lengths: Mapping[str, int], *, unfinished: bool) -> LoopNest:
     """The nest with shorter loops; windows are as long as such loops reach."""
     dims = tuple((loop, lengths.get(loop, size)) for loop, size in nest.dims)
     sizes = dict(dims)

@@ -5,10 +5,10 @@ the order in which they are written here. What it has no room for is left to Num
 """
 
 from array import array
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from math import prod
 
-from tilewright.program.work import NEARLY, TASK_CYCLES, TOLD, Candidates, Row, Tenant, Trial
+from tilewright.program.work import NEARLY, TASK_CYCLES, TOLD, Tenant, Tiling, Trial
 
 try:
     from tilewright.program import _tiles
@@ -25,10 +25,11 @@ def is_used() -> bool:
     return _IS_BUILT
 
 
-def candidates(trial: Trial) -> list[Candidates] | None:
-    """Combinations that fit and may be the best, as `tile_grid.candidates` finds them.
+def tilings(trial: Trial, told: Callable[[int], int | None]) -> list[Tiling] | None:
+    """The best tiling for every order of the tiles that fits, as NumPy would find it.
 
-    None if NumPy has to serve.
+    Orders that move the same are not repeated. `told` says what a model of the core has for the
+    cycles of a combination's tiles. None if NumPy has to serve.
     """
     if not is_used():
         return None
@@ -36,16 +37,20 @@ def candidates(trial: Trial) -> list[Candidates] | None:
         numbers = array("q", _numbers(trial))
     except OverflowError:
         return None
-    found = _tiles.candidates(numbers, array("d", _figures(trial)))
+    found = _tiles.best(numbers, array("d", _figures(trial)), told)
     if found is None:
         return None
     return [
-        Candidates(
+        Tiling(
+            lengths=trial.lengths(at),
             order=trial.orders[order],
+            cycles=cycles,
+            moving_cycles=moving_cycles,
+            moved_bytes=moved_bytes,
+            value=value,
             doubled=bool(doubled),
-            rows=tuple(Row(*row) for row in rows),
         )
-        for doubled, order, rows in found
+        for doubled, order, at, cycles, moving_cycles, moved_bytes, value in found
     ]
 
 
@@ -75,7 +80,7 @@ def _tenant(tenant: Tenant, dims: Mapping[str, int], memories: Mapping[str, int]
     axes = list(zip(index or (), tenant.shape, strict=False))
     values.append(len(axes))
     for axis, size in axes:
-        values += [size, axis.divisor, len(axis.terms)]
+        values += [size, axis.divisor, axis.reach, len(axis.terms)]
         for dim, factor in axis.terms:
             values += [dims[dim], abs(factor)]
     return values

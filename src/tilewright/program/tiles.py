@@ -100,9 +100,8 @@ def sums_of(part: Ranges, tile: Ranges, loops: Sequence[str]) -> Sums:
 
 def label(name: str, ranges: Ranges, op: Op) -> str:
     """An op's name, with the ranges of the loops that are cut."""
+    sizes = op.sizes
     cut = [
-        f"{dim}{start}:{stop}"
-        for dim, (start, stop) in ranges.items()
-        if stop - start < op.sizes[dim]
+        f"{dim}{start}:{stop}" for dim, (start, stop) in ranges.items() if stop - start < sizes[dim]
     ]
     return f"{name} [{' '.join(cut)}]" if cut else name

@@ -56,6 +56,10 @@ class Work:
     """Tile lengths that loops should not exceed, to run side by side with other engines."""
     tile_cycles: Callable[[Mapping[str, int]], int | None] | None = None
     """Cycles of a tile as a model of the core has them; None: they are estimated."""
+    told: dict[object, dict[int, int | None]] = field(
+        default_factory=dict, compare=False, repr=False
+    )
+    """What that model has said before of the combinations of a trial."""
     lead_cycles: int = 0
     """How long before the first tile transfers of constants can begin, with nothing else to do."""
 
@@ -117,3 +121,11 @@ class Trial:
     """Tile lengths of each of the loops."""
     orders: tuple[tuple[str, ...], ...]
     goal: Goal
+
+    def lengths(self, at: int) -> dict[str, int]:
+        """Tile lengths of all loops in one of the combinations."""
+        lengths = dict(self.work.lengths)
+        for loop, tried in zip(reversed(self.loops), reversed(self.choices), strict=True):
+            at, place = divmod(at, len(tried))
+            lengths[loop] = tried[place]
+        return lengths

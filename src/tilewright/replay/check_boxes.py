@@ -16,7 +16,12 @@ Shape = tuple[int, ...]
 
 def volume(box: Box) -> int:
     """Elements in a box; none if a range is empty or backwards."""
-    return prod(max(0, end - begin) for begin, end in box)
+    elements = 1
+    for begin, end in box:
+        if end <= begin:
+            return 0
+        elements *= end - begin
+    return elements
 
 
 def shape_of(box: Box) -> Shape:
@@ -34,10 +39,12 @@ def overlaps(one: Box, other: Box) -> bool:
 
 def contains(outer: Box, inner: Box) -> bool:
     """Whether a box with as many axes lies inside another."""
-    return len(outer) == len(inner) and all(
-        outer_begin <= begin <= end <= outer_end
-        for (outer_begin, outer_end), (begin, end) in zip(outer, inner, strict=True)
-    )
+    if len(outer) != len(inner):
+        return False
+    for (outer_begin, outer_end), (begin, end) in zip(outer, inner, strict=True):
+        if not outer_begin <= begin <= end <= outer_end:
+            return False
+    return True
 
 
 def common(one: Box, other: Box) -> Box:
@@ -78,7 +85,7 @@ def uncovered(box: Box, covers: Sequence[Box]) -> list[Box]:
 
 def shifted(box: Box, shift: Sequence[int]) -> Box:
     """The box with `shift` added along each axis."""
-    return tuple((begin + by, end + by) for (begin, end), by in zip(box, shift, strict=True))
+    return tuple([(begin + by, end + by) for (begin, end), by in zip(box, shift, strict=True)])
 
 
 def overlapping_pairs(boxes: Sequence[Box]) -> Iterator[tuple[int, int]]:
@@ -107,6 +114,8 @@ def boxes_in_root(program: Program, access: Access) -> list[Box]:
     if not volume(access.box):
         return []
     buffer = program.buffers[access.buffer]
+    if buffer.view is None:
+        return [access.box]
     shift = view_shift(buffer)
     if shift is not None:
         return [shifted(access.box, shift)]

@@ -242,6 +242,8 @@ def _copy(walk: Walk, number: int) -> Iterator[Problem]:
 
 
 def _moved(piece: Piece, by: Sequence[int]) -> Piece:
+    if not any(by):
+        return piece
     shift = piece.shift
     if shift is not None:
         shift = tuple(old - step for old, step in zip(shift, by, strict=True))

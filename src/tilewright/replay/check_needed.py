@@ -1,7 +1,6 @@
 """Which points of each op some output depends on, worked out backwards from the outputs."""
 
 from collections.abc import Mapping, Sequence
-from functools import reduce
 from math import prod
 
 import numpy as np
@@ -80,7 +79,9 @@ def _read(operand: Operand, loops: Mapping[str, Places], shape: Sequence[int]) -
     for axis, size in zip(operand.index, shape, strict=True):
         places = axis.offset + np.arange(axis.reach + 1, dtype=np.int64)
         for dim, factor in axis.terms:
-            places = np.unique((places[:, None] + factor * loops[dim][None, :]).ravel())
+            sums = (places[:, None] + factor * loops[dim][None, :]).ravel()
+            is_in_order = len(places) == 1 and factor > 0
+            places = sums if is_in_order else _distinct(sums)
         places = places[places % axis.divisor == 0] // axis.divisor
         axes.append(places[(places >= 0) & (places < size)])
     return tuple(axes)
@@ -93,11 +94,27 @@ def _with(known: list[Lattice], other: Lattice) -> list[Lattice]:
     left = [*(k for k in known if not _holds(other, k)), other]
     if len(left) <= MOST_LATTICES:
         return left
-    return [tuple(reduce(np.union1d, axis) for axis in zip(*left, strict=True))]
+    return [tuple(_distinct(np.concatenate(axis)) for axis in zip(*left, strict=True))]
+
+
+def _distinct(places: Places) -> Places:
+    """The positions in order, each once; numpy's own way loads modules that nothing else needs."""
+    places = np.sort(places)
+    is_new = np.ones(len(places), dtype=np.bool_)
+    is_new[1:] = places[1:] != places[:-1]
+    return places[is_new]
 
 
 def _holds(one: Lattice, other: Lattice) -> bool:
-    return all(
-        len(mine) >= len(theirs) and bool(np.isin(theirs, mine).all())
-        for mine, theirs in zip(one, other, strict=True)
-    )
+    return all(_holds_all(mine, theirs) for mine, theirs in zip(one, other, strict=True))
+
+
+def _holds_all(mine: Places, theirs: Places) -> bool:
+    """Whether all of the second positions are among the first."""
+    if not len(theirs):
+        return True
+    if len(mine) < len(theirs) or theirs[0] < mine[0] or theirs[-1] > mine[-1]:
+        return False
+    if mine[-1] - mine[0] + 1 == len(mine):
+        return True
+    return bool((mine[np.searchsorted(mine, theirs)] == theirs).all())

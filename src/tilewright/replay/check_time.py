@@ -27,15 +27,17 @@ def _slot_problems(timetable: Timetable) -> Iterator[Problem]:
     for number, (task, slot) in enumerate(
         zip(timetable.program.tasks, timetable.slots, strict=True)
     ):
-        who = cycles_text(timetable, number)
         if slot.start_cycle < 0:
-            yield Problem(message=f"{who} starts before cycle 0")
+            yield Problem(message=f"{cycles_text(timetable, number)} starts before cycle 0")
         if slot.end_cycle - slot.start_cycle != task.cycles:
-            yield Problem(message=f"{who} has a slot of another length: it takes {task.cycles}")
+            yield Problem(
+                message=f"{cycles_text(timetable, number)} has a slot of another length: "
+                f"it takes {task.cycles}"
+            )
         if not 0 <= slot.instance < count[task.engine]:
             yield Problem(
-                message=f"{who} runs on instance {slot.instance} of {task.engine}, "
-                f"of which there are {count[task.engine]}"
+                message=f"{cycles_text(timetable, number)} runs on instance {slot.instance} "
+                f"of {task.engine}, of which there are {count[task.engine]}"
             )
 
 

@@ -30,7 +30,7 @@ import numpy.typing as npt
 from tilewright.program.model import Program
 from tilewright.schedule.contents import Held, box_bytes
 from tilewright.schedule.order import Order, order_of
-from tilewright.schedule.tables import LOAD, Tables, aligned_bytes, tables_of
+from tilewright.schedule.tables import LOAD, Tables, tables_of
 
 _MOMENTS = 64
 """How many compute tasks of an engine are looked at as c(i); any choice gives a valid bound."""
@@ -81,8 +81,7 @@ def bounds_of(tables: Tables, order: Order) -> Bounds:
         port_cycles=ports,
         peak_bytes=_peak_bytes(tables),
         live_peak_bytes={
-            name: int(live.max(initial=0))
-            for name, live in zip(tables.scratchpads, order.live_bytes, strict=True)
+            name: max(live) for name, live in zip(tables.scratchpads, order.live_bytes, strict=True)
         },
     )
 
@@ -105,9 +104,7 @@ def _tails(tables: Tables) -> list[int]:
 
 
 def _engine_cycles(tables: Tables) -> dict[str, int]:
-    work = [0] * len(tables.instances)
-    for engine, cycles in zip(tables.engine, tables.cycles, strict=True):
-        work[engine] += cycles
+    work = tables.work_cycles
     return {
         name: -(-work[engine] // tables.instances[engine])
         for engine, name in enumerate(tables.engine_names)
@@ -256,7 +253,7 @@ def _peak_bytes(tables: Tables) -> dict[str, int]:
     for roots in tables.touched:
         for pad in dict.fromkeys(tables.scratchpad[root] for root in roots):
             here = [root for root in roots if tables.scratchpad[root] == pad]
-            padding = max(aligned_bytes(tables, root) - tables.size_bytes[root] for root in here)
-            total = sum(aligned_bytes(tables, root) for root in here) - padding
+            padding = max(tables.aligned_bytes[root] - tables.size_bytes[root] for root in here)
+            total = sum(tables.aligned_bytes[root] for root in here) - padding
             peak[pad] = max(peak[pad], total)
     return dict(zip(tables.scratchpads, peak, strict=True))

@@ -28,9 +28,13 @@ def claim(state: State) -> int:
     if state.current >= len(steps) or state.forced >= 0:
         return 0
     task = steps[state.current]
-    lacking = _lacking(state, task)
-    if not lacking:
+    where = state.where
+    for root in state.touched[task]:
+        if where[root] == ABSENT or where[root] == EVICTED:
+            break
+    else:
         return 0
+    lacking = _lacking(state, task)
     for before in state.tables.after[task]:
         if state.start[before] < 0 and state.kind[before] in (COMPUTE, STORE):
             return 0
@@ -49,6 +53,7 @@ def _claim_one(state: State, root: int, step: int, now: bool) -> bool:
         pad = state.pads[state.tables.scratchpad[root]]
         if pad.has_room(state.aligned[root]):
             return True
+        state.is_short = True
         make_room(state, root, step, may_drop=False)
         return True
     while not state.place(root, step, False):
@@ -66,6 +71,7 @@ def force(state: State) -> None:
     At first what that task touches may stay; then all that can leave does; then what the task
     waits for is forced before it, one task at a time.
     """
+    state.is_short = True
     task = first_waiting(state)
     if state.forced_at != state.unfinished:
         state.forced_at, state.forced_times = state.unfinished, 0

@@ -67,13 +67,13 @@ def without(box: Box, other: Box) -> list[Box]:
     >>> without(((0, 4), (0, 4)), ((1, 2), (0, 4)))
     [((0, 1), (0, 4)), ((2, 4), (0, 4))]
     """
-    common = tuple((max(a, c), min(b, d)) for (a, b), (c, d) in zip(box, other, strict=True))
-    if any(low >= high for low, high in common):
-        return [box]
+    for (begin, end), (low, high) in zip(box, other, strict=True):
+        if begin >= high or low >= end:
+            return [box]
     parts = []
     rest = list(box)
-    for axis, (low, high) in enumerate(common):
-        begin, end = rest[axis]
+    for axis, ((begin, end), (low, high)) in enumerate(zip(box, other, strict=True)):
+        low, high = max(begin, low), min(end, high)
         if begin < low:
             parts.append((*rest[:axis], (begin, low), *rest[axis + 1 :]))
         if high < end:

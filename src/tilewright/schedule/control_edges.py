@@ -7,7 +7,7 @@ it waits for has ended, so every wait that addresses cause has to be said.
 from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Hashable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from heapq import heappop, heappush
 from math import prod
 from typing import NamedTuple
@@ -40,6 +40,10 @@ class _Seen:
     is_read: bool = False
     is_overwritten: bool = False
 
+    def copy(self) -> "_Seen":
+        """The same use, of which another segment learns by itself who waits for it."""
+        return _Seen(self.use, self.turn, self.is_read, self.is_overwritten)
+
 
 @dataclass(slots=True)
 class _Segment:
@@ -55,7 +59,7 @@ class _Segment:
 
     def copy(self) -> "_Segment":
         """A segment that can go its own way."""
-        writers, readers = [replace(w) for w in self.writers], [replace(r) for r in self.readers]
+        writers, readers = [w.copy() for w in self.writers], [r.copy() for r in self.readers]
         return _Segment(self.holder, self.before, writers, readers)
 
 
@@ -178,7 +182,7 @@ def _waits(segment: _Segment, new: _Seen) -> list[int]:
         segment.writers = [w for w in segment.writers if not _covers(use.box, w.use.box)]
         segment.readers = [r for r in segment.readers if not _covers(use.box, r.use.box)]
     segment.readers = [r for r in segment.readers if not _is_implied(r.use, use)]
-    (segment.writers if use.is_write else segment.readers).append(replace(new))
+    (segment.writers if use.is_write else segment.readers).append(new.copy())
     return waits if met else list(segment.before)
 
 
@@ -299,6 +303,8 @@ def _byte_range(program: Program, root: int, box: Box | None) -> tuple[int, int]
     """The bytes of a buffer that a box takes; None if there are gaps between them."""
     buffer = program.buffers[root]
     if box is None:
+        return 0, buffer.size_bytes
+    if box == buffer.box:
         return 0, buffer.size_bytes
     shape = [end - begin for begin, end in buffer.box]
     cut = [axis for axis, ends in enumerate(box) if ends != buffer.box[axis]]

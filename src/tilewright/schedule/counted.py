@@ -10,7 +10,8 @@ class CountedPad:
 
     def __init__(self, space: Space, room_bytes: int) -> None:
         self.alignment = space.alignment_bytes
-        self.free_bytes = room_bytes
+        self.largest_gap_bytes = room_bytes
+        """All that is free: without addresses, nothing lies between."""
         self.addresses: list[int] = []
         self.owners: dict[int, tuple[int, int]] = {}
         """Number -> (number + bytes, root), as in a real scratchpad."""
@@ -18,7 +19,7 @@ class CountedPad:
 
     def has_room(self, size_bytes: int) -> bool:
         """Whether so many bytes are free."""
-        return self._aligned(size_bytes) <= self.free_bytes
+        return self._aligned(size_bytes) <= self.largest_gap_bytes
 
     def place(
         self, root: int, size_bytes: int, from_top: bool = False, stacked: bool = False
@@ -29,7 +30,7 @@ class CountedPad:
             return None
         address = self._next
         self._next += self._aligned(size_bytes)
-        self.free_bytes -= self._aligned(size_bytes)
+        self.largest_gap_bytes -= self._aligned(size_bytes)
         self.addresses.append(address)
         self.owners[address] = (self._next, root)
         return address
@@ -38,13 +39,13 @@ class CountedPad:
         """Give the block back."""
         end, _ = self.owners.pop(address)
         self.addresses.remove(address)
-        self.free_bytes += end - address
+        self.largest_gap_bytes += end - address
 
     def cheapest_window(
         self, size_bytes: int, cost: Callable[[int], int | None]
     ) -> tuple[int, list[int]] | None:
         """A cost, and roots whose leaving frees so many bytes: the cheapest, none in vain."""
-        short = self._aligned(size_bytes) - self.free_bytes
+        short = self._aligned(size_bytes) - self.largest_gap_bytes
         choices = []
         for address in self.addresses:
             end, root = self.owners[address]

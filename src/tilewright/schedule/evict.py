@@ -11,6 +11,7 @@ from tilewright.schedule.state import (
     LEAVING,
     RESERVED,
     RESIDENT,
+    UNKNOWN,
     Added,
     Awaited,
     State,
@@ -28,14 +29,15 @@ def leaving_cost(state: State, root: int, step: int) -> int | None:
     Nothing if it will leave soon anyway. Otherwise the cycles of going (unless its data still
     exists elsewhere) and coming back, the less the longer it will not be missed.
     """
-    if state.where[root] == LEAVING or state.waiting[root] == 0:
+    where = state.where[root]
+    if where == LEAVING or not state.waiting[root]:
         return 0
     if state.writing[root]:
         return None
     distance = state.next_position(root) - step
     if distance <= 0:
         return None
-    cycles = 0 if state.where[root] == RESERVED else moving_cycles(state, root)
+    cycles = 0 if where == RESERVED else moving_cycles(state, root)
     if cycles is None or cycles == 0:
         return cycles
     if state.policy.eviction == "distance":
@@ -54,6 +56,16 @@ def survivors(state: State, root: int) -> list[Held] | None:
 
 def moving_cycles(state: State, root: int) -> int | None:
     """Cycles of writing out what exists nowhere else and of fetching everything back."""
+    cycles = state.moving[root]
+    if cycles == UNKNOWN:
+        cycles = _moving_cycles(state, root)
+        # Whether a result can be computed again depends on more than what its root holds.
+        if not state.policy.recompute:
+            state.moving[root] = cycles
+    return cycles
+
+
+def _moving_cycles(state: State, root: int) -> int | None:
     tables = state.tables
     held = survivors(state, root)
     if held is None:
@@ -174,6 +186,7 @@ def written_out(state: State, task: int) -> None:
     contents = state.contents[root]
     contents[contents.index(added.held)] = Held(added.held.buffer, added.held.box, task)
     state.leaving[root] -= 1
+    state.moving[root] = UNKNOWN
 
 
 def leave(state: State, root: int) -> None:
@@ -185,6 +198,7 @@ def leave(state: State, root: int) -> None:
     state.vacate(root, EVICTED)
     state.contents[root] = []
     state.settled[root] = 0
+    state.moving[root] = UNKNOWN
     for piece in held:
         if again:
             _compute_again_later(state, root, piece, user)

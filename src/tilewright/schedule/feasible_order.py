@@ -7,7 +7,7 @@ way then is only what was computed, is still needed, and cannot be fetched again
 
 from collections.abc import Iterator, Sequence
 
-from tilewright.schedule.tables import COMPUTE, LOAD, Tables, aligned_bytes
+from tilewright.schedule.tables import COMPUTE, LOAD, Tables
 
 
 def feasible_order(tables: Tables, nodes: int) -> list[int] | None:
@@ -97,7 +97,7 @@ class _Orders:
         tables = self.tables
         used = [0] * len(tables.scratchpads)
         for root in sorted(kept | set(tables.touched[task])):
-            used[tables.scratchpad[root]] += aligned_bytes(tables, root)
+            used[tables.scratchpad[root]] += tables.aligned_bytes[root]
         return all(a <= b for a, b in zip(used, tables.room_bytes, strict=True))
 
 

@@ -64,7 +64,7 @@ def _packed(
         for low, high in where.reserved
     ]
     problem = PlacementProblem(buffers=(*buffers, *reserved), capacity_bytes=where.size_bytes)
-    packing = pack(problem, PackOptions(node_budget=nodes))
+    packing = pack(problem, PackOptions(node_budget=nodes, above_capacity=False))
     if packing.peak_bytes > where.size_bytes:
         return None
     return dict(zip(lives, packing.addresses, strict=False))

@@ -2,7 +2,7 @@
 
 from tilewright.errors import InfeasibleError, Problem
 from tilewright.schedule.claims import StuckError
-from tilewright.schedule.tables import Tables, aligned_bytes
+from tilewright.schedule.tables import Tables
 
 _NAMED = 8
 """So many buffers are named, the largest first."""
@@ -43,8 +43,8 @@ def stuck(tables: Tables, error: StuckError, enough_bytes: int | None) -> Infeas
     pad = tables.scratchpad[lacking[0]] if lacking else 0
     name = tables.scratchpads[pad]
     here = sorted(root for _, root in state.pads[pad].owners.values())
-    needed = sum(aligned_bytes(tables, r) for r in lacking if tables.scratchpad[r] == pad)
-    free = tables.room_bytes[pad] - sum(aligned_bytes(tables, root) for root in here)
+    needed = sum(tables.aligned_bytes[r] for r in lacking if tables.scratchpad[r] == pad)
+    free = tables.room_bytes[pad] - sum(tables.aligned_bytes[root] for root in here)
     hint = [] if enough_bytes is None else [f"{enough_bytes:,} B of '{name}' are enough"]
     if tables.spill[pad] is None:
         hint.append(f"or give '{name}' a way to an external memory and back, to spill to")
@@ -75,8 +75,8 @@ def _own_operands(tables: Tables, task: int, pad: int, roots: list[int]) -> Prob
 
 def _stacked_bytes(tables: Tables, roots: list[int]) -> int:
     """Bytes of blocks on top of each other; the one on top needs no padding."""
-    padding = max(aligned_bytes(tables, root) - tables.size_bytes[root] for root in roots)
-    return sum(aligned_bytes(tables, root) for root in roots) - padding
+    padding = max(tables.aligned_bytes[root] - tables.size_bytes[root] for root in roots)
+    return sum(tables.aligned_bytes[root] for root in roots) - padding
 
 
 def _is_there(error: StuckError, root: int) -> bool:

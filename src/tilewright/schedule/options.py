@@ -23,9 +23,11 @@ class ScheduleOptions:
     portfolio_tasks: int = 100_000
     """How many tasks all simulations under different rules may have together (two at least)."""
     retry_tasks: int = 100_000
-    """The same for what is tried when no schedule was found that way."""
+    """The same for those that are made before any of them comes to its end."""
+    rules_in_vain: int = 6
+    """After so many simulations without any gain no more rules are tried."""
     many_rules_tasks: int = 500
-    """Programs of at most so many tasks are simulated under rarer rules too."""
+    """Programs of at most so many tasks are first simulated with data in the best gaps."""
     gap_permille: int = 2
     """No more rules are tried once a schedule is so close to the lower bound."""
     small_tasks: int = 40

@@ -5,11 +5,9 @@ A *step* is a compute task's place in that order; it is the clock by which memor
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import accumulate
 
-import numpy as np
-import numpy.typing as npt
-
-from tilewright.schedule.tables import COMPUTE, STORE, Tables, aligned_bytes
+from tilewright.schedule.tables import COMPUTE, STORE, Tables
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -25,11 +23,13 @@ class Order:
     """By engine: its compute tasks in order."""
     tail_cycles: list[int]
     """By task: the longest way from its start to the end, engines' queues kept in order."""
+    left_cycles: list[int]
+    """By task: what the longest way from its start to the end takes at least."""
     uses: list[list[int]]
     """By root: the tasks that touch it, by position."""
     release: list[int]
     """By task: the step from which on a copy may start."""
-    live_bytes: list[npt.NDArray[np.int64]]
+    live_bytes: list[list[int]]
     """By scratchpad and step: bytes of what is touched then, or before and again afterwards."""
 
 
@@ -43,13 +43,17 @@ def order_of(tables: Tables, sequence: Sequence[int]) -> Order:
     rank = [0] * len(sequence)
     for number, task in enumerate(sequence):
         rank[task] = number
+    tails = _tails(tables, sequence, queues)
+    # Where an engine has several instances, a queue's tasks may overtake each other at the end.
+    single = [q if n == 1 else [] for q, n in zip(queues, tables.instances, strict=True)]
     uses = [sorted(users, key=lambda t: (position[t], rank[t])) for users in tables.users]
     return Order(
         sequence=sequence,
         steps=steps,
         position=position,
         queues=queues,
-        tail_cycles=_tails(tables, sequence, queues),
+        tail_cycles=tails,
+        left_cycles=tails if max(tables.instances) == 1 else _tails(tables, sequence, single),
         uses=uses,
         release=[0] * len(sequence),
         live_bytes=_live_bytes(tables, position, uses, len(steps)),
@@ -92,15 +96,15 @@ def _tails(tables: Tables, sequence: Sequence[int], queues: list[list[int]]) -> 
 
 def _live_bytes(
     tables: Tables, position: list[int], uses: list[list[int]], n_steps: int
-) -> list[npt.NDArray[np.int64]]:
-    changes = [np.zeros(n_steps + 2, dtype=np.int64) for _ in tables.scratchpads]
+) -> list[list[int]]:
+    changes = [[0] * (n_steps + 2) for _ in tables.scratchpads]
     for root, users in enumerate(uses):
         if not users:
             continue
         touching = [task for task in users if tables.kind[task] == COMPUTE]
         first = position[touching[0]] if touching else position[users[0]]
         last = position[touching[-1]] if touching else first
-        size = aligned_bytes(tables, root)
+        size = tables.aligned_bytes[root]
         changes[tables.scratchpad[root]][first] += size
         changes[tables.scratchpad[root]][last + 1] -= size
-    return [np.cumsum(change)[: n_steps + 1] for change in changes]
+    return [list(accumulate(change))[: n_steps + 1] for change in changes]

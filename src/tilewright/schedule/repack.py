@@ -7,7 +7,7 @@ from tilewright.schedule.state import State
 
 def find_addresses(state: State, node_budget: int) -> bool:
     """Addresses for everything a run had in its scratchpads; whether any were found."""
-    options = PackOptions(node_budget=node_budget, climb_evaluations=0)
+    options = PackOptions(node_budget=node_budget, climb_evaluations=0, above_capacity=False)
     for pad, name in enumerate(state.tables.scratchpads):
         copies = [key for key in state.copy_address if state.tables.scratchpad[key[0]] == pad]
         problem = PlacementProblem(

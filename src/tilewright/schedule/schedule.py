@@ -13,6 +13,7 @@ from tilewright.schedule.options import ScheduleOptions
 from tilewright.schedule.order import order_of
 from tilewright.schedule.result import timetable_of
 from tilewright.schedule.search import best_run
+from tilewright.schedule.state import TooSlowError
 from tilewright.schedule.tables import Tables, tables_of
 
 DEFAULT_OPTIONS = ScheduleOptions()
@@ -34,9 +35,7 @@ def schedule(
         error = too_large(tables) or too_full(program)
         if error is not None:
             raise error
-        least = known or bounds_of(tables, order_of(tables, range(len(tables.engine))))
-        is_small = len(tables.engine) <= options.small_tasks
-        lower_bound = least.cycles if is_small else least.order_cycles
+        lower_bound = _lower_bound(tables, options, known)
         try:
             return timetable_of(best_run(tables, options, lower_bound).state)
         except StuckError as failed:
@@ -44,6 +43,36 @@ def schedule(
             if found is not None:
                 return found
             raise stuck(tables, failed, _enough_bytes(tables, options, failed)) from None
+
+
+def schedule_below(
+    program: Program,
+    cycles: int,
+    options: ScheduleOptions = DEFAULT_OPTIONS,
+    known: Bounds | None = None,
+) -> Timetable | None:
+    """Times and addresses that take fewer cycles; None, soon, if none are found.
+
+    A program that does not fit has none.
+    """
+    with without_garbage_collection():
+        tables = tables_of(program)
+        if too_large(tables) is not None or too_full(program) is not None:
+            return None
+        lower_bound = _lower_bound(tables, options, known)
+        if lower_bound >= cycles:
+            return None
+        try:
+            return timetable_of(best_run(tables, options, lower_bound, (cycles, 0)).state)
+        except (StuckError, TooSlowError):
+            return None
+
+
+def _lower_bound(tables: Tables, options: ScheduleOptions, known: Bounds | None) -> int:
+    """What no schedule goes below that may be tried."""
+    least = known or bounds_of(tables, order_of(tables, range(len(tables.engine))))
+    is_small = len(tables.engine) <= options.small_tasks
+    return least.cycles if is_small else least.order_cycles
 
 
 def schedule_in_order(
@@ -63,7 +92,7 @@ def _enough_bytes(tables: Tables, options: ScheduleOptions, failed: StuckError) 
     order = order_of(tables, range(len(tables.engine)))
     too_small = tables.program.space[name].size_bytes
     reserved_bytes = too_small - tables.room_bytes[pads[0]]
-    enough = max(too_small + 1, int(order.live_bytes[pads[0]].max(initial=0)) + reserved_bytes)
+    enough = max(too_small + 1, max(order.live_bytes[pads[0]]) + reserved_bytes)
     for _ in range(options.explain_trials):
         if _fits(tables, options, name, enough):
             break
@@ -89,7 +118,7 @@ def _fits(tables: Tables, options: ScheduleOptions, name: str, size_bytes: int) 
     )
     changed = tables_of(replace(tables.program, spaces=spaces))
     try:
-        best_run(changed, replace(options, small_tasks=0, portfolio_tasks=0), 0)
+        best_run(changed, replace(options, small_tasks=0, rules_in_vain=0), 0)
     except StuckError:
         return False
     return True

@@ -22,19 +22,20 @@ class Scratchpad:
         self.alignment = space.alignment_bytes
         self.walls = sorted((begin, end, -1) for begin, end in space.reserved)
         self.size_bytes = space.size_bytes
+        self.largest_gap_bytes = self.free_list.largest_gap_bytes
         self.addresses: list[int] = []
         self.owners: dict[int, tuple[int, int]] = {}
         """Address -> (end, root)."""
 
     def has_room(self, size_bytes: int) -> bool:
         """Whether some gap has so many bytes."""
-        return size_bytes <= self.free_list.largest_gap_bytes
+        return size_bytes <= self.largest_gap_bytes
 
     def place(
         self, root: int, size_bytes: int, from_top: bool = False, stacked: bool = False
     ) -> int | None:
         """Take room for a root and return its address, or None if there is none."""
-        if size_bytes > self.free_list.largest_gap_bytes:
+        if size_bytes > self.largest_gap_bytes:
             return None
         if stacked or self.last_step is None:
             address = self.free_list.allocate(size_bytes, self.alignment, from_top)
@@ -43,6 +44,7 @@ class Scratchpad:
         if address is not None:
             insort(self.addresses, address)
             self.owners[address] = (address + size_bytes, root)
+            self.largest_gap_bytes = self.free_list.largest_gap_bytes
         return address
 
     def _beside_lasting(self, size_bytes: int, last_step: Sequence[int], until: int) -> int | None:
@@ -52,6 +54,8 @@ class Scratchpad:
         """
         best: tuple[bool, int, int, int] | None = None
         for begin, end in self.free_list.gaps():
+            if begin + size_bytes > end:
+                continue
             lowest = -(-begin // self.alignment) * self.alignment
             if lowest + size_bytes > end:
                 continue
@@ -77,6 +81,7 @@ class Scratchpad:
         end, _ = self.owners.pop(address)
         del self.addresses[bisect_left(self.addresses, address)]
         self.free_list.free(address, end)
+        self.largest_gap_bytes = self.free_list.largest_gap_bytes
 
     def cheapest_window(
         self, size_bytes: int, cost: Callable[[int], int | None]
@@ -88,6 +93,8 @@ class Scratchpad:
         best: tuple[int, int, int] | None = None
         found: list[int] = []
         for begin, end, blocks in self._segments(cost):
+            if begin + size_bytes > end:
+                continue
             low = 0
             spent = 0
             taken = 0
@@ -117,11 +124,14 @@ class Scratchpad:
         self, cost: Callable[[int], int | None]
     ) -> list[tuple[int, int, list[tuple[int, int, int, int]]]]:
         """Stretches of memory without a block that must stay: (begin, end, blocks in it)."""
-        blocks = [(address, *self.owners[address]) for address in self.addresses]
+        owners = self.owners
+        blocks = [(address, *owners[address]) for address in self.addresses]
+        if self.walls:
+            blocks = sorted((*blocks, *self.walls))
         segments = []
         begin = 0
         inside: list[tuple[int, int, int, int]] = []
-        for low, high, root in sorted((*blocks, *self.walls)):
+        for low, high, root in blocks:
             price = cost(root) if root >= 0 else None
             if price is None:
                 segments.append((begin, low, inside))

@@ -4,31 +4,29 @@ Every budget is a number of simulations, so the same program always gets the sam
 """
 
 import random
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Literal
 
 from tilewright.schedule.claims import StuckError
 from tilewright.schedule.feasible_order import feasible_order
-from tilewright.schedule.options import KeyRule, Policy, ScheduleOptions
+from tilewright.schedule.options import Policy, ScheduleOptions
 from tilewright.schedule.order import Order, order_of
 from tilewright.schedule.prefetch import compute_starts, release_steps
 from tilewright.schedule.repack import find_addresses
+from tilewright.schedule.rules import of_times_only, rules_for
 from tilewright.schedule.simulate import simulate
-from tilewright.schedule.state import State
+from tilewright.schedule.state import NO_LIMIT, Score, State, TooSlowError
 from tilewright.schedule.tables import Tables
-
-Score = tuple[int, int]
-"""Cycles, then cycles of added transfers."""
-
 
 _PATIENCE = 40
 """After so many simulations the search goes back to the best run so far."""
 
-_KEYS: tuple[KeyRule, ...] = ("need", "slack")
-
-
 _MOST_RULES = 32
 """How many simulations under different rules are made at most."""
+
+
+Ending = Literal["done", "too slow", "no addresses", "stuck"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,103 +39,149 @@ class Run:
     score: Score
 
 
-def best_run(tables: Tables, options: ScheduleOptions, lower_bound: int) -> Run:
-    """The best run of all that are tried; raises StuckError if none gets to the end."""
-    search = Search(tables, options, lower_bound)
-    n_tasks = len(tables.engine)
-    search.portfolio(max(2, min(_MOST_RULES, options.portfolio_tasks // max(1, n_tasks))))
-    if search.best is None:
-        search.portfolio(max(2, min(_MOST_RULES, options.retry_tasks // max(1, n_tasks))))
-    if search.best is not None:
-        search.pack_afterwards()
-    else:
+def best_run(
+    tables: Tables, options: ScheduleOptions, lower_bound: int, limit: Score = NO_LIMIT
+) -> Run:
+    """The best run of all that are tried and stay below a limit.
+
+    Raises StuckError if none gets to the end, TooSlowError if one might but not below the limit.
+    """
+    search = Search(tables, options, lower_bound, limit)
+    search.portfolio()
+    if search.best is None and search.slow is None:
         search.other_orders()
-    if n_tasks <= options.small_tasks and search.best is not None:
+    if len(tables.engine) <= options.small_tasks and search.best is not None:
         search.improve(options.search_simulations)
-    if search.best is None:
-        assert search.stuck is not None
-        raise search.stuck
-    return search.best
+    if search.best is not None:
+        return search.best
+    if search.slow is not None:
+        raise search.slow
+    assert search.stuck is not None
+    raise search.stuck
 
 
 class Search:
     """Keeps the best run."""
 
-    def __init__(self, tables: Tables, options: ScheduleOptions, lower_bound: int) -> None:
+    def __init__(
+        self, tables: Tables, options: ScheduleOptions, lower_bound: int, limit: Score = NO_LIMIT
+    ) -> None:
         self.tables = tables
         self.options = options
         self.lower_bound = lower_bound
+        self.limit = limit
+        """The score of the best run so far, or what it has to be below."""
         self.best: Run | None = None
         self.stuck: StuckError | None = None
+        self.slow: TooSlowError | None = None
         self.sequence: Sequence[int] = range(len(tables.engine))
+        self.ending: Ending = "stuck"
+        """How the last run ended, and whether somebody waited for room in it."""
+        self.was_short = True
+        self.tried: set[tuple[Policy, tuple[int, ...]]] = set()
+        self.unhindered: set[tuple[Policy, tuple[int, ...]]] = set()
+        """Runs, as far as their times go, in which nobody ever waited for room."""
+        self.unpacked: set[Policy] = set()
+        """Rules under which a run was good, but not all of its data got addresses."""
 
-    def portfolio(self, budget: int) -> None:
-        """Simulate under every policy of the list, each with prefetches planned from the last."""
+    def portfolio(self) -> None:
+        """Simulate under the rules of the list that may make a difference, until many did not."""
         order = order_of(self.tables, self.sequence)
-        for policy in rules_for(len(self.tables.engine), self.options):
-            starts: Sequence[int] = compute_starts(self.tables, order)
-            for _ in range(1 if policy.margin is None or not policy.prefetch else 2):
-                if budget == 0 or self._is_close_enough():
-                    return
+        planned = compute_starts(self.tables, order)
+        n_tasks = max(1, len(planned))
+        budget = max(2, min(_MOST_RULES, self.options.portfolio_tasks // n_tasks))
+        retries = max(2, min(_MOST_RULES, self.options.retry_tasks // n_tasks))
+        in_vain = 0
+        for rule in rules_for(n_tasks, self.options):
+            before = self.best
+            is_enough = in_vain >= self.options.rules_in_vain or self._is_close_enough()
+            if is_enough and (before is not None or self.slow is not None):
+                return
+            policy = rule.policy or (before.policy if before else None)
+            if policy is None or (before is None and rule.is_replanned):
+                continue
+            starts = before.state.start[:n_tasks] if before and rule.is_replanned else planned
+            released = self._released(order, policy, starts)
+            if self._is_known(released, policy):
+                continue
+            self.run(self.sequence, released, policy, None)
+            if not self.was_short:
+                self.unhindered.add((of_times_only(policy), _letting_go(released, policy)))
+            if self.ending == "stuck":
+                retries -= 1
+            else:
                 budget -= 1
-                run = self.run(self.sequence, order, policy, starts)
-                if run is None:
-                    break
-                starts = run.state.start[: len(starts)]
+            if self.best is not before:
+                in_vain = 0
+            elif self.ending != "no addresses":
+                in_vain += 1
+            if budget <= 0 or retries <= 0:
+                return
+
+    def _released(self, order: Order, policy: Policy, starts: Sequence[int]) -> Order:
+        """The order with copies let go as a policy says, if tasks start at these times."""
+        if policy.margin is None:
+            return order
+        release = release_steps(self.tables, order, starts, policy.margin)
+        return replace(order, release=release)
+
+    def _is_known(self, order: Order, policy: Policy) -> bool:
+        """Whether a run like this was made already, or is not wanted; from now on it is known."""
+        if policy.room_percent < 100 and replace(policy, room_percent=100) not in self.unpacked:
+            return True
+        released = _letting_go(order, policy)
+        found = (replace(policy, margin=None), released)
+        if found in self.tried or (of_times_only(policy), released) in self.unhindered:
+            return True
+        self.tried.add(found)
+        return False
 
     def run(
-        self, sequence: Sequence[int], order: Order, policy: Policy, starts: Sequence[int] | None
+        self, sequence: Sequence[int], order: Order, policy: Policy, most_cycles: int | None
     ) -> Run | None:
-        """Simulate once; None if a task never gets its memory."""
-        if policy.margin is not None and starts is not None:
-            release = release_steps(self.tables, order, starts, policy.margin)
-            order = replace(order, release=release)
+        """Simulate once; None if it gets stuck or takes more cycles, or is not the best so far."""
+        limit = self.limit
+        if policy.addresses_later:
+            limit = (limit[0], 0)
+        elif most_cycles is not None:
+            limit = (most_cycles + 1, 0)
+        whole = replace(policy, room_percent=100)
+        self.unpacked.discard(whole)
+        self.was_short = True
         try:
-            state = simulate(self.tables, order, policy, keys_of(order, policy))
+            state = simulate(self.tables, order, policy, keys_of(order, policy), limit)
         except StuckError as stuck:
+            self.ending = "stuck"
             self.stuck = self.stuck or stuck
             return None
-        if policy.addresses_later:
-            if self.best is not None and state.now >= self.best.score[0]:
-                return None
-            if not find_addresses(state, self.options.packing_nodes):
-                return None
-        added = sum(state.cycles[len(self.tables.engine) :])
-        run = Run(state, sequence, policy, (state.now, added))
-        if self.best is None or run.score < self.best.score:
-            self.best = run
+        except TooSlowError as slow:
+            self.ending = "too slow"
+            self.slow = slow
+            self.was_short = slow.state.is_short
+            return None
+        self.was_short = state.is_short
+        if policy.addresses_later and not find_addresses(state, self.options.packing_nodes):
+            self.ending = "no addresses"
+            self.unpacked.add(whole)
+            return None
+        self.ending = "done"
+        run = Run(state, sequence, policy, (state.now, state.added_cycles))
+        if run.score < self.limit:
+            self.best, self.limit = run, run.score
         return run
-
-    def pack_afterwards(self) -> None:
-        """Count only bytes during the run, and find addresses when all lives are known.
-
-        The fuller the memory, the less likely there are any: less and less is fetched ahead.
-        """
-        if len(self.tables.engine) > self.options.packing_tasks:
-            return
-        order = order_of(self.tables, self.sequence)
-        base = _base(self.options)
-        for key in _KEYS:
-            for percent in (100, 97, 94, 90, 85):
-                if self.best is None or self._is_close_enough():
-                    return
-                before = self.best
-                policy = replace(base, key=key, addresses_later=True, room_percent=percent)
-                starts = before.state.start[: len(self.tables.engine)]
-                self.run(self.sequence, order, policy, starts)
-                if self.best is not before:
-                    break
 
     def other_orders(self) -> None:
         """Nothing fits in the program's own order: look for one that does."""
-        order = feasible_order(self.tables, self.options.order_sets)
-        if order is None:
+        found = feasible_order(self.tables, self.options.order_sets)
+        if found is None:
             return
-        self.sequence = order
-        self.portfolio(_MOST_RULES)
+        self.sequence = found
+        self.tried.clear()
+        self.unhindered.clear()
+        self.portfolio()
         for later in (True, False):
             policy = Policy(key="order", margin=None, prefetch=False, addresses_later=later)
-            self.run(order, order_of(self.tables, order), policy, None)
+            self.run(found, order_of(self.tables, found), policy, None)
 
     def improve(self, budget: int) -> None:
         """Local search over the order of all tasks, transfers included, and over the rules."""
@@ -153,10 +197,12 @@ class Search:
             if rng.random() < 0.75:
                 sequence = self._moved(rng, list(sequence))
             policy = _changed(rng, current.policy)
-            run = self.run(sequence, order_of(self.tables, sequence), policy, None)
             # A little worse is allowed now and then, to get away from where nothing is better.
-            if run is not None and run.score[0] <= current.score[0] + rng.choice((0, 0, 1)):
-                current = run
+            most_cycles = current.score[0] + rng.choice((0, 0, 1))
+            if policy == current.policy and sequence == current.sequence:
+                continue
+            run = self.run(sequence, order_of(self.tables, sequence), policy, most_cycles)
+            current = run or current
 
     def _moved(self, rng: random.Random, sequence: list[int]) -> list[int]:
         """A sequence in which one task stands elsewhere, behind all it waits for."""
@@ -178,34 +224,9 @@ class Search:
         return self.best.score[0] * 1000 <= self.lower_bound * (1000 + self.options.gap_permille)
 
 
-def _base(options: ScheduleOptions) -> Policy:
-    return Policy(
-        prefetch=options.prefetch,
-        lookahead_steps=options.lookahead_steps,
-        window=options.window,
-    )
-
-
-def rules_for(n_tasks: int, options: ScheduleOptions) -> Iterator[Policy]:
-    """The rules under which a program of so many tasks may be simulated, in order."""
-    base = _base(options)
-    is_small = n_tasks <= options.many_rules_tasks
-    # The first ones are the best for real networks, each on another kind of machine. A small
-    # program is simulated under all of them; the best gap leaves the least memory in use.
-    for by_life in (False, True) if is_small else (True, False):
-        for margin in (1, None, 2):
-            for key in _KEYS:
-                yield replace(base, key=key, margin=margin, by_life=by_life)
-    for key in _KEYS:
-        yield replace(base, key=key, recompute=True)
-    if not is_small:
-        return
-    for key in _KEYS:
-        yield replace(base, key=key, margin=0)
-        yield replace(base, key=key, margin=4)
-        yield replace(base, key=key, eviction="distance")
-        yield replace(base, key=key, by_life=False, both_ends=False)
-        yield replace(base, key=key, prefetch=False)
+def _letting_go(order: Order, policy: Policy) -> tuple[int, ...]:
+    """By task from which step on a copy may start; nothing if copies start when needed only."""
+    return tuple(order.release) if policy.prefetch else ()
 
 
 def keys_of(order: Order, policy: Policy) -> list[int]:

@@ -1,5 +1,6 @@
 """The simulation: from event to event, whatever can start is started."""
 
+from bisect import bisect_left
 from heapq import heappop, heappush
 
 from tilewright.schedule.claims import claim, first_waiting, force, start_forcing
@@ -11,9 +12,12 @@ from tilewright.schedule.state import (
     ABSENT,
     EVICTED,
     LEAVING,
+    NO_LIMIT,
     RESERVED,
     RESIDENT,
+    UNKNOWN,
     WAKE,
+    Score,
     State,
 )
 from tilewright.schedule.tables import LOAD, STORE, Tables
@@ -22,9 +26,19 @@ _MOST_IN_VAIN = 20_000
 """So many added transfers without any progress of the program are too many."""
 
 
-def simulate(tables: Tables, order: Order, policy: Policy, keys: list[int]) -> State:
-    """Run a program to its end; raises StuckError if some task never gets its memory."""
+def simulate(
+    tables: Tables,
+    order: Order,
+    policy: Policy,
+    keys: list[int],
+    limit: Score = NO_LIMIT,
+) -> State:
+    """Run a program to its end; raises StuckError if some task never gets its memory.
+
+    Raises TooSlowError as soon as it is certain that its score does not stay below a limit.
+    """
     state = State(tables, order, policy, keys)
+    state.limit = limit
     for task in range(state.n_tasks):
         if not tables.after[task] and tables.kind[task] == STORE:
             state.make_ready(task)
@@ -58,16 +72,18 @@ def _finish(state: State, task: int) -> None:
         _finish_added(state, task)
         return
     state.unfinished -= 1
-    tables = state.tables
-    for buffer, box in tables.writes[task]:
-        state.contents[tables.root[buffer]].append(Held(buffer, box, task))
+    tables, running, left, pending = state.tables, state.running, state.left, state.pending
+    for root, held in tables.made[task]:
+        state.contents[root].append(held)
+        state.moving[root] = UNKNOWN
     for root in tables.touched[task]:
-        state.running[root] -= 1
-        state.left[root] -= 1
-        _after_use(state, root)
+        running[root] -= 1
+        left[root] -= 1
+        if not running[root]:
+            _after_use(state, root)
     for follower in tables.followers[task]:
-        state.pending[follower] -= 1
-        if not state.pending[follower]:
+        pending[follower] -= 1
+        if not pending[follower]:
             state.make_ready(follower)
 
 
@@ -80,6 +96,7 @@ def _finish_added(state: State, task: int) -> None:
     else:
         state.missing[root] -= 1
         state.contents[root].append(Held(added.held.buffer, added.held.box, task))
+        state.moving[root] = UNKNOWN
     _after_use(state, root)
     for other, _ in added.inputs:
         state.running[other] -= 1
@@ -112,6 +129,8 @@ def _start_all(state: State) -> None:
 def _start_computes(state: State) -> int:
     started = 0
     for engine in state.compute_engines:
+        if not state.idle[engine]:
+            continue
         queue = state.order.queues[engine]
         while state.idle[engine] and state.head[engine] < len(queue):
             task = queue[state.head[engine]]
@@ -173,8 +192,9 @@ def _place_all(state: State, roots: list[int], position: int, from_top: bool) ->
 def _start_transfers(state: State) -> int:
     started = 0
     for engine in state.transfer_engines:
-        while state.idle[engine] and _start_one(state, engine):
-            started += 1
+        if state.copies_in[engine] or state.copies_out[engine]:
+            while state.idle[engine] and _start_one(state, engine):
+                started += 1
     return started
 
 
@@ -192,32 +212,43 @@ def _start_one(state: State, engine: int) -> bool:
 def _choices(state: State, engine: int) -> list[tuple[int, int]]:
     """Transfers to choose from, the best first; what is needed now is always among them."""
     going, coming = state.copies_out[engine], state.copies_in[engine]
-    if not going and not coming:
-        return going
     if state.forced >= 0:
         return going + [pair for pair in coming if _serves_forced(state, pair[1])]
     window = state.policy.window
+    if not going and len(coming) <= window:
+        return coming
     choices = going[:window] + coming[:window]
     if going and coming and not (state.policy.stores_first or state.blocked_pad >= 0):
         choices.sort()
     if len(coming) > window:
-        now = state.current
-        choices += [pair for pair in coming[window:] if state.position[pair[1]] <= now]
+        choices += _needed_now(state, coming, window)
     return choices
+
+
+def _needed_now(state: State, coming: list[tuple[int, int]], window: int) -> list[tuple[int, int]]:
+    """Copies behind the first ones that the current step waits for."""
+    if state.policy.key == "need" and not state.promised:
+        # They stand in the order of their steps.
+        return coming[window : bisect_left(coming, (state.current + 1,), window)]
+    position = state.position
+    return [pair for pair in coming[window:] if position[pair[1]] <= state.current]
 
 
 def _can_transfer(state: State, task: int) -> bool:
     """Whether a transfer's source is there; if so, its targets get their places."""
     position = state.position[task]
-    if position > state.current and state.kind[task] != STORE and not state.policy.prefetch:
+    is_ahead = position > state.current
+    if is_ahead and not state.policy.prefetch and state.kind[task] != STORE:
         return False
     if task >= state.n_tasks:
         return _can_transfer_added(state, task)
     new = _unplaced_targets(state, task)
     if new is None or not state.lanes_free(task):
         return False
-    ahead = state.kind[task] == LOAD and position > state.current
-    return _place_all(state, new, position, state.policy.both_ends and ahead)
+    if not new:
+        return True
+    from_top = is_ahead and state.policy.both_ends and state.kind[task] == LOAD
+    return _place_all(state, new, position, from_top)
 
 
 def _serves_forced(state: State, task: int) -> bool:
@@ -230,18 +261,18 @@ def _serves_forced(state: State, task: int) -> bool:
 
 def _unplaced_targets(state: State, task: int) -> list[int] | None:
     """Roots that a transfer writes and that have no place in use yet; None if it must wait."""
-    tables = state.tables
+    tables, missing = state.tables, state.missing
     new = []
     written = tables.written[task]
     for root in tables.touched[task]:
         where = state.where[root]
         if root in written:
             # What comes back to a rolling buffer must not come on top of what is newer.
-            if where == LEAVING or (state.missing[root] and tables.rolling[root]):
+            if where == LEAVING or (missing[root] and tables.rolling[root]):
                 return None
             if where != RESIDENT:
                 new.append(root)
-        elif where not in (RESIDENT, LEAVING) or state.missing[root]:
+        elif (where != RESIDENT and where != LEAVING) or missing[root]:
             return None
     return new
 

@@ -9,14 +9,32 @@ from tilewright.schedule.counted import CountedPad
 from tilewright.schedule.options import Policy
 from tilewright.schedule.order import Order
 from tilewright.schedule.scratchpad import Scratchpad
-from tilewright.schedule.tables import COMPUTE, STORE, Tables, aligned_bytes
+from tilewright.schedule.tables import COMPUTE, STORE, Tables
 
 ABSENT, RESIDENT, RESERVED, LEAVING, EVICTED = range(5)
 """Where a root is: not yet there, there, only its place is kept, there but being written out, gone
 and to be fetched again before its next use."""
 
+UNKNOWN = -1
+"""Instead of cycles: they have not been looked for since the data changed."""
+
 WAKE = -1
 """An event at which nothing ends, but a lane of a port becomes usable."""
+
+
+Score = tuple[int, int]
+"""Cycles, then cycles of added transfers."""
+
+NO_LIMIT: Score = (1 << 62, 0)
+"""A score that every run is below."""
+
+
+class TooSlowError(Exception):
+    """A run cannot end with a score below its limit; caught inside this package."""
+
+    def __init__(self, state: "State") -> None:
+        super().__init__()
+        self.state = state
 
 
 @dataclass(slots=True, kw_only=True)
@@ -53,6 +71,13 @@ class State:
         self.tables = tables
         self.order = order
         self.policy = policy
+        self.limit = NO_LIMIT
+        """The run is of no use if it does not end with fewer cycles, or cycles of added tasks."""
+        self.added_cycles = 0
+        self.is_short = False
+        """Whether something ever had to wait for room, or to leave to make some."""
+        self.scratchpad = tables.scratchpad
+        self.aligned = tables.aligned_bytes
         self.now = 0
         self._set_up_tasks(tables, order, keys)
         self._set_up_roots(tables, order)
@@ -88,7 +113,7 @@ class State:
         self.start = [-1] * n
         self.instance = [0] * n
         self.used_copies: dict[int, list[tuple[int, int]]] = {}
-        self.release = list(order.release)
+        self.release = order.release
         self.later = sorted(
             (self._release(task), keys[task], task)
             for task in range(n)
@@ -112,12 +137,11 @@ class State:
         self.copy_end: dict[tuple[int, int], int] = {}
         self.contents: list[list[Held]] = [[] for _ in range(n)]
         self.settled = [0] * n
+        self.moving: list[int | None] = [UNKNOWN] * n
+        """By root: what moving_cycles said when its contents last changed."""
         self.leaving = [0] * n
         self.promised: dict[int, int] = {}
         """Roots from which something will be computed again, and the step before which."""
-        self.aligned = [
-            aligned_bytes(tables, root) if tables.users[root] else 0 for root in range(n)
-        ]
         percent = self.policy.room_percent
         self.planned_bytes = [
             max(least, room * percent // 100)
@@ -137,17 +161,11 @@ class State:
 
     def _set_up_engines(self, tables: Tables) -> None:
         self.idle = [list(range(count)) for count in tables.instances]
+        self.work = list(tables.work_cycles)
         self.lanes = [[0] * count for count in tables.instances]
         self.head = [0] * len(tables.instances)
         self.compute_engines = [e for e, queue in enumerate(self.order.queues) if queue]
-        moving = [e for e, kind in zip(tables.engine, tables.kind, strict=True) if kind != COMPUTE]
-        spilling = [
-            tables.engine_names.index(route.engine)
-            for spill in tables.spill
-            if spill is not None
-            for route in (spill.out, spill.back)
-        ]
-        self.transfer_engines = sorted({*moving, *spilling})
+        self.transfer_engines = tables.transfer_engines
         if self.policy.recompute:
             self.transfer_engines = list(range(len(tables.instances)))
         self.events: list[tuple[int, int]] = []
@@ -162,10 +180,14 @@ class State:
         ports = self.ports[task]
         if not ports:
             return True
-        flow = self.now + self.setup[task]
-        # A port named twice gives two lanes, as for a transfer to two cores at once.
-        latest = max(sorted(self.lanes[port])[ports.count(port) - 1] for port in ports)
-        if latest <= flow:
+        latest = 0
+        for port in ports:
+            lanes = self.lanes[port]
+            # A port named twice gives two lanes, as for a transfer to two cores at once.
+            free = lanes[0] if len(lanes) == 1 else sorted(lanes)[ports.count(port) - 1]
+            if free > latest:
+                latest = free
+        if latest <= self.now + self.setup[task]:
             return True
         wake = latest - self.setup[task]
         if wake not in self.wakes:
@@ -176,6 +198,8 @@ class State:
     def begin(self, task: int) -> None:
         """Start a task now: its engine is idle, its lanes are free and its roots are placed."""
         self.start[task] = self.now
+        if task < self.n_tasks:
+            self._give_up_if_too_slow(task)
         if task == self.forced:
             self.forced = self.forced_for = -1 if task == self.forced_for else self.forced_for
         self.instance[task] = heappop(self.idle[self.engine[task]])
@@ -183,16 +207,27 @@ class State:
         for port in self.ports[task]:
             lanes = self.lanes[port]
             lanes[lanes.index(min(lanes))] = end
-        counted = task < self.n_tasks and self.kind[task] != STORE
+        is_added = task >= self.n_tasks
+        counted = not is_added and self.kind[task] != STORE
+        running, waiting, copy = self.running, self.waiting, self.copy
         for root in self.touched[task]:
-            self.running[root] += 1
+            running[root] += 1
             if counted:
-                self.waiting[root] -= 1
-            if self.copy[root] and task < self.n_tasks:
-                self.used_copies.setdefault(task, []).append((root, self.copy[root]))
+                waiting[root] -= 1
+            if copy[root] and not is_added:
+                self.used_copies.setdefault(task, []).append((root, copy[root]))
         for root in self.written[task]:
             self.writing[root] += 1
         heappush(self.events, (end, task))
+
+    def _give_up_if_too_slow(self, task: int) -> None:
+        """Raise TooSlowError if what remains from the start of a task on takes too long."""
+        engine = self.engine[task]
+        work = self.work[engine]
+        self.work[engine] = work - self.cycles[task]
+        left = max(self.order.left_cycles[task], work // self.tables.instances[engine])
+        if self.now + left >= self.limit[0] and (self.now + left, self.added_cycles) >= self.limit:
+            raise TooSlowError(self)
 
     def make_ready(self, task: int) -> None:
         """Everything a task waits for has ended: transfers may start from now on."""
@@ -220,6 +255,7 @@ class State:
         engine, cycles, setup, ports = like
         self.engine.append(engine)
         self.cycles.append(cycles)
+        self.added_cycles += cycles
         self.setup.append(setup)
         self.ports.append(ports)
         self.kind.append(kind)
@@ -256,10 +292,13 @@ class State:
 
         If `stacked`, it takes the best gap from below, whatever the policy says.
         """
-        pad = self.pads[self.tables.scratchpad[root]]
-        size_bytes = max(1, self.tables.size_bytes[root])
-        address = pad.place(root, size_bytes, from_top, stacked)
+        pad = self.pads[self.scratchpad[root]]
+        size_bytes = self.tables.size_bytes[root] or 1
+        address = None
+        if size_bytes <= pad.largest_gap_bytes:
+            address = pad.place(root, size_bytes, from_top, stacked)
         if address is None:
+            self.is_short = True
             return False
         self.address[root] = address
         if self.where[root] == EVICTED:
@@ -277,24 +316,25 @@ class State:
 
     def vacate(self, root: int, where: int) -> None:
         """Give a root's place back."""
-        self.pads[self.tables.scratchpad[root]].release(self.address[root])
+        self.pads[self.scratchpad[root]].release(self.address[root])
         self.copy_end[root, self.copy[root]] = self.now
         self.where[root] = where
 
     def note_live(self, root: int, until: int, sign: int) -> None:
         """Count a root's bytes as live (or no longer) from the current step up to another."""
-        if until > self.current:
-            live = self.live_bytes[self.tables.scratchpad[root]]
-            live[self.current : until] += sign * self.aligned[root]
+        live = self.live_bytes[self.scratchpad[root]]
+        change = sign * self.aligned[root]
+        for step in range(self.current, until):
+            live[step] += change
 
     def has_room_until(self, root: int, position: int) -> bool:
         """Whether every step before a position keeps its room if a root comes in now."""
         if position <= self.current:
             return True
-        pad = self.tables.scratchpad[root]
+        pad = self.scratchpad[root]
         if not self.policy.guarded:
             return pad != self.blocked_pad
         if pad == self.blocked_pad and self.awaited is None:
             return False
-        live = self.live_bytes[pad][self.current : position]
-        return int(live.max()) + self.aligned[root] <= self.planned_bytes[pad]
+        most = max(self.live_bytes[pad][self.current : position])
+        return most + self.aligned[root] <= self.planned_bytes[pad]

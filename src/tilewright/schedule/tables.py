@@ -2,8 +2,8 @@
 
 from dataclasses import dataclass
 
-from tilewright.program.model import Box, Program, Route
-from tilewright.schedule.contents import elements
+from tilewright.program.model import Box, Program, Route, Task
+from tilewright.schedule.contents import Held, elements
 
 COMPUTE, LOAD, STORE, MOVE = range(4)
 _KINDS = {"compute": COMPUTE, "load": LOAD, "store": STORE, "move": MOVE}
@@ -40,6 +40,8 @@ class Tables:
     """Buffers in scratchpads, views included, and the boxes that a task writes."""
     written: list[tuple[int, ...]]
     """Roots in scratchpads that a task writes."""
+    made: list[tuple[tuple[int, Held], ...]]
+    """Roots in scratchpads, and what a task leaves in them."""
     after: list[tuple[int, ...]]
     followers: list[list[int]]
     repeatable: list[bool]
@@ -49,6 +51,8 @@ class Tables:
     scratchpad: list[int]
     """By buffer: which scratchpad it lies in, or -1."""
     size_bytes: list[int]
+    aligned_bytes: list[int]
+    """By buffer: its size rounded up to its scratchpad's alignment; 0 if it lies in none."""
     root: list[int]
     users: list[list[int]]
     """By root: the tasks that touch it."""
@@ -60,6 +64,10 @@ class Tables:
     least_bytes: list[int]
     """By scratchpad: the most that a single task needs."""
     spill: list[Spill | None]
+    work_cycles: list[int]
+    """By engine: the cycles of all its tasks."""
+    transfer_engines: list[int]
+    """Engines that move data of the program, or data that is spilled."""
 
 
 def tables_of(program: Program) -> Tables:
@@ -71,7 +79,7 @@ def tables_of(program: Program) -> Tables:
     engine_names = [engine.name for engine in program.engines]
     engine_index = {name: number for number, name in enumerate(engine_names)}
     tasks = program.tasks
-    repeatable = _repeatable(program)
+    repeatable = _repeatable(program, root)
     tables = Tables(
         program=program,
         engine_names=engine_names,
@@ -97,6 +105,7 @@ def tables_of(program: Program) -> Tables:
             tuple(dict.fromkeys(root[a.buffer] for a in task.writes if scratchpad[a.buffer] >= 0))
             for task in tasks
         ],
+        made=[_made(number, task, scratchpad, root) for number, task in enumerate(tasks)],
         after=[tuple(dict.fromkeys(task.after)) for task in tasks],
         followers=[[] for _ in tasks],
         repeatable=repeatable,
@@ -106,18 +115,28 @@ def tables_of(program: Program) -> Tables:
         ],
         scratchpad=scratchpad,
         size_bytes=[buffer.size_bytes for buffer in program.buffers],
+        aligned_bytes=_aligned_bytes(program),
         root=root,
         users=[[] for _ in program.buffers],
-        rolling=_rolling(program),
+        rolling=_rolling(program, root),
         scratchpads=names,
         alignment=[program.space[name].alignment_bytes for name in names],
         room_bytes=[_room_bytes(program, name) for name in names],
         least_bytes=[0] * len(names),
         spill=[_spill(program, name) for name in names],
+        work_cycles=_work_cycles(program, engine_index),
+        transfer_engines=_transfer_engines(program, names, engine_index),
     )
     _add_end_task(tables)
     _add_users(tables)
     return tables
+
+
+def _made(
+    number: int, task: Task, scratchpad: list[int], root: list[int]
+) -> tuple[tuple[int, Held], ...]:
+    inside = [access for access in task.writes if scratchpad[access.buffer] >= 0]
+    return tuple((root[a.buffer], Held(a.buffer, a.box, number)) for a in inside)
 
 
 def _add_users(tables: Tables) -> None:
@@ -129,15 +148,36 @@ def _add_users(tables: Tables) -> None:
         for root in tables.touched[task]:
             tables.users[root].append(task)
             pad = tables.scratchpad[root]
-            needed[pad] = needed.get(pad, 0) + aligned_bytes(tables, root)
+            needed[pad] = needed.get(pad, 0) + tables.aligned_bytes[root]
         for pad, total in needed.items():
             tables.least_bytes[pad] = max(tables.least_bytes[pad], total)
 
 
-def aligned_bytes(tables: Tables, root: int) -> int:
-    """Bytes of a root rounded up to its memory's alignment."""
-    alignment = tables.alignment[tables.scratchpad[root]]
-    return -(-tables.size_bytes[root] // alignment) * alignment
+def _aligned_bytes(program: Program) -> list[int]:
+    alignment = {s.name: s.alignment_bytes for s in program.spaces if s.kind == "scratchpad"}
+    return [
+        -(-buffer.size_bytes // alignment[buffer.space]) * alignment[buffer.space]
+        if buffer.space in alignment
+        else 0
+        for buffer in program.buffers
+    ]
+
+
+def _work_cycles(program: Program, engine_index: dict[str, int]) -> list[int]:
+    work = [0] * len(engine_index)
+    for task in program.tasks:
+        work[engine_index[task.engine]] += task.cycles
+    return work
+
+
+def _transfer_engines(
+    program: Program, scratchpads: list[str], engine_index: dict[str, int]
+) -> list[int]:
+    moving = {task.engine for task in program.tasks if task.kind != "compute"}
+    for spill in (_spill(program, name) for name in scratchpads):
+        if spill is not None:
+            moving |= {spill.out.engine, spill.back.engine}
+    return sorted(engine_index[name] for name in moving)
 
 
 def _add_end_task(tables: Tables) -> None:
@@ -152,6 +192,7 @@ def _add_end_task(tables: Tables) -> None:
         return
     tables.engine_names.append("")
     tables.instances.append(1)
+    tables.work_cycles.append(0)
     tables.after.append(tuple(range(len(tables.engine))))
     tables.engine.append(len(tables.engine_names) - 1)
     tables.cycles.append(0)
@@ -161,35 +202,37 @@ def _add_end_task(tables: Tables) -> None:
     tables.touched.append(held)
     tables.writes.append(())
     tables.written.append(())
+    tables.made.append(())
     tables.followers.append([])
     tables.repeatable.append(False)
     tables.reloadable.append(False)
 
 
-def _repeatable(program: Program) -> list[bool]:
+def _repeatable(program: Program, root: list[int]) -> list[bool]:
     """By task: whether all it reads outside the scratchpads stays as it is for good."""
     last_writer: dict[int, int] = {}
     for number, task in enumerate(program.tasks):
         for access in task.writes:
-            last_writer[program.root(access.buffer)] = number
+            last_writer[root[access.buffer]] = number
+    inside = {space.name for space in program.spaces if space.kind == "scratchpad"}
     answers = []
     for number, task in enumerate(program.tasks):
-        outside = [
-            (program.root(access.buffer), space)
-            for access in task.reads
-            if (space := program.space[program.buffers[access.buffer].space]).kind != "scratchpad"
-        ]
+        outside = [a.buffer for a in task.reads if program.buffers[a.buffer].space not in inside]
         answers.append(
-            all(space.rereadable and last_writer.get(root, -1) < number for root, space in outside)
+            all(
+                program.space[program.buffers[buffer].space].rereadable
+                and last_writer.get(root[buffer], -1) < number
+                for buffer in outside
+            )
         )
     return answers
 
 
-def _rolling(program: Program) -> list[bool]:
+def _rolling(program: Program, root: list[int]) -> list[bool]:
     written = [0] * len(program.buffers)
     for task in program.tasks:
         for access in task.writes:
-            written[program.root(access.buffer)] += elements(access.box)
+            written[root[access.buffer]] += elements(access.box)
     return [
         total > elements(buffer.box) for total, buffer in zip(written, program.buffers, strict=True)
     ]

@@ -21,9 +21,11 @@ from tilewright.strategy.units import (
     Usage,
     constants_of,
     fits,
+    fits_beside,
     share_of,
-    steps_of,
+    sliced,
     striped,
+    together,
 )
 
 Aim = Literal["latency", "energy", "traffic", "memory"]
@@ -31,6 +33,9 @@ State = frozenset[str]
 
 EASE = 0.9
 """Where memory counts, units that take less than this part of the most may take up to it."""
+
+FULL = 0.98
+"""A strategy that is thought to fill more of the scratchpads may not fit in the end."""
 
 MOST_KEEPINGS = 8
 """So many ways to keep some of a unit's results are looked at; otherwise all or none."""
@@ -73,8 +78,19 @@ class _Node:
 
 
 def choose(scene: Scene, aim: Aim, options: ChooseOptions) -> Chosen | None:
-    """The best strategy that was found; None if no unit fits somewhere."""
-    return _Chooser(scene, aim, options).chosen()
+    """The best strategy that was found; None if no unit fits somewhere.
+
+    Rows are made in slices only where memory counts and there is hardly enough otherwise: it takes
+    many tasks.
+    """
+    found = _Chooser(scene, aim, options).chosen()
+    if aim != "memory" or (found is not None and found.share <= FULL):
+        return found
+    if scene.prepared.places.cores > 1:
+        return found
+    other = _Chooser(scene, aim, options, in_slices=True).chosen()
+    known = [chosen for chosen in (found, other) if chosen is not None]
+    return min(known, key=lambda chosen: chosen.share, default=None)
 
 
 @dataclass
@@ -82,9 +98,12 @@ class _Chooser:
     scene: Scene
     aim: Aim
     options: ChooseOptions
+    in_slices: bool = False
+    """Whether the newest rows of a cascade are made in slices."""
     cuts: list[dict[State, _Node]] = field(default_factory=list)
     _known_spans: dict[int, list[list[Span]]] = field(default_factory=dict)
     """Those from one stage on, while they are looked at."""
+    _known_alive: dict[State, Usage] = field(default_factory=dict)
     _constants: dict[tuple[int, int, int], SpanConstants] = field(default_factory=dict)
     _striped: dict[tuple[int, int, int, int, bool], Striped] = field(default_factory=dict)
 
@@ -173,13 +192,15 @@ class _Chooser:
         span = span_of(self.scene.prepared.rows, cascade.first, cascade.last, cascade.axis)
         if self.aim != "memory" or span is None:
             return cascade
-        held = (*sorted(state), *node.kept)
-        alive = self._alive(held)
-        for step, eager in reversed(steps_of(span)):
-            way = self._with_step(span, step, eager)
-            use = way.usage(held, alive, lasting=False)
+        held = {*state, *node.kept}
+        alive = self._alive((*sorted(state), *node.kept))
+        crossing = tuple(root for root in span.crossing if root in held)
+        constants = constants_of(self.scene, span)
+        for step, eager in reversed(span.steps):
+            way = striped(self.scene, span, constants, step, eager=eager)
+            use = together(alive, way.need(crossing, lasting=False))
             if share_of(self.scene, use) <= EASE * share:
-                return way.cost(held, use, lasting=False).cascade or cascade
+                return way.cascade
         return cascade
 
     def _units(self, first: int, state: State) -> Iterator[tuple[int, Cost, tuple[str, ...]]]:
@@ -224,9 +245,8 @@ class _Chooser:
 
     def _fits_at_all(self, span: Span, state: State) -> bool:
         """Whether a span fits with as little as possible held; longer ones hold more."""
-        way = self._with_step(span, 1, False)
-        held = sorted(state)
-        return fits(self.scene, way.usage(held, self._alive(held), lasting=False, ends=False))
+        alive, way = self._alive_in(state), self._with_step(span, 1, False)
+        return fits(self.scene, together(alive, way.least_need))
 
     def _axes(self, last: int) -> list[int]:
         result = self.scene.prepared.stages[last].results[0]
@@ -250,6 +270,11 @@ class _Chooser:
         for choice in choices:
             yield tuple(root for (root, _), keep in zip(made, choice, strict=True) if keep)
 
+    def _alive_in(self, state: State) -> Usage:
+        if state not in self._known_alive:
+            self._known_alive[state] = self._alive(sorted(state))
+        return self._known_alive[state]
+
     def _alive(self, kept: Sequence[str]) -> Usage:
         use: Usage = {}
         for root in kept:
@@ -259,23 +284,26 @@ class _Chooser:
 
     def _cost(self, span: Span, state: State, kept: tuple[str, ...]) -> Cost | None:
         """The span with the largest step that fits, constants lasting if that is possible."""
-        held = (*sorted(state), *kept)
-        alive = self._alive(held)
-        steps = steps_of(span) if self.aim != "memory" else steps_of(span)[:1]
+        alive = self._alive_in(state) if not kept else self._alive((*sorted(state), *kept))
+        if not fits(self.scene, alive):
+            return None
+        crossing = tuple([root for root in span.crossing if root in state or root in kept])
+        steps = span.steps if self.aim != "memory" else span.steps[:1]
         for lasting in (True, False) if self.aim != "memory" else (False,):
             low, high = 0, len(steps)
             best: tuple[Striped, Usage] | None = None
             middle = 0
             while low < high:
                 way = self._with_step(span, *steps[middle])
-                use = way.usage(held, alive, lasting=lasting)
-                if fits(self.scene, use):
-                    best, low = (way, use), middle + 1
+                need = way.need(crossing, lasting=lasting)
+                if fits_beside(self.scene, alive, need):
+                    best, low = (way, need), middle + 1
                 else:
                     high = middle
                 middle = (low + high) // 2
             if best is not None:
-                return best[0].cost(held, best[1], lasting=lasting)
+                use = together(alive, best[1])
+                return best[0].cost(crossing, use, lasting=lasting)
         return None
 
     def _with_step(self, span: Span, step: int, eager: bool) -> Striped:
@@ -284,9 +312,9 @@ class _Chooser:
             place = key[:3]
             if place not in self._constants:
                 self._constants[place] = constants_of(self.scene, span)
-            self._striped[key] = striped(
-                self.scene, span, self._constants[place], step, eager=eager
-            )
+            way = striped(self.scene, span, self._constants[place], step, eager=eager)
+            is_sliced = self.in_slices and not eager
+            self._striped[key] = sliced(self.scene, way) if is_sliced else way
         return self._striped[key]
 
     def _alone(self, number: int, state: State, kept: tuple[str, ...]) -> Cost | None:

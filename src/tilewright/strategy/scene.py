@@ -45,6 +45,7 @@ class Scene:
     prepared: Prepared
     residence: Residence
     _constants: dict[tuple[int, str], list[tuple[str, int, bool]]] = field(default_factory=dict)
+    _cycles: dict[tuple[int, str, int], float] = field(default_factory=dict)
 
     @cached_property
     def room(self) -> Mapping[str, int]:
@@ -140,6 +141,12 @@ class Scene:
 
     def compute_cycles(self, number: int, loop: str, rows: int, turns: int) -> float:
         """Cycles of a stage that makes so many rows at once, in so many turns."""
+        key = number, loop, rows
+        if key not in self._cycles:
+            self._cycles[key] = self._turn_cycles(number, loop, rows)
+        return turns * self._cycles[key]
+
+    def _turn_cycles(self, number: int, loop: str, rows: int) -> float:
         stage = self.prepared.stages[number]
         part = self.residence.parts[number][0]
         lengths = {dim: stop - start for dim, (start, stop) in part.items()}
@@ -156,7 +163,7 @@ class Scene:
             for length in lengths.values():
                 steps *= length
             steps /= lanes
-        return turns * (steps + TASK_CYCLES)
+        return steps + TASK_CYCLES
 
     @cached_property
     def coming(self) -> Price:

@@ -4,12 +4,13 @@ In the long run every stage of a cascade makes rows at a fixed rate: `rate` rows
 the last result, and `lead` rows ahead of it. What has to be held between two stages follows.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from math import ceil
 
 from tilewright.program.rows import RowRead, Rows, StageRows
+from tilewright.program.slicing import Slicing, slicing
 from tilewright.units import packed_bytes
 
 
@@ -38,6 +39,12 @@ class Hold:
         """Rows for a step."""
         coming = ceil(self.growth * step if eager else self.least_growth)
         return min(self.window + max(1, coming), self.length)
+
+    def sliced_elements(self, length: int, piece: int) -> int:
+        """Elements if rows come one step at a time, `piece` of `length` channels at once."""
+        coming = min(self.length, max(1, ceil(self.least_growth)))
+        waiting = min(self.window, self.length)
+        return self.row_elements * waiting + self.row_elements // length * piece * coming
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -79,10 +86,26 @@ class Span:
         inside = set(self.private)
         return tuple(n for n in sorted(self.linked) if self.linked[n].root not in inside)
 
+    @cached_property
+    def crossing(self) -> tuple[str, ...]:
+        """Tensors that are also there before or after the cascade."""
+        ends = (self.linked[number].root for number in self.ends)
+        return tuple(dict.fromkeys((*self.inputs, *self.wholes, *ends)))
+
     @property
     def size(self) -> int:
         """Rows of the last result."""
         return self.linked[self.last].size
+
+    @cached_property
+    def steps(self) -> Sequence[tuple[int, bool]]:
+        """Steps from the one that takes least memory to all rows at once; the first not eager."""
+        found = [(1, False)]
+        step = 1
+        while step < self.size:
+            found.append((step, True))
+            step *= 2
+        return (*found, (self.size, True))
 
     @cached_property
     def paces(self) -> Mapping[int, Pace]:
@@ -98,7 +121,7 @@ class Span:
 
     def _readers_of(self, number: int) -> list[tuple[int, RowRead]]:
         readers = self.readers.get(self.linked[number].root, [])
-        return [(n, r) for n, r in readers if number in self.rows.makers(r.tensor, (number,))]
+        return [(n, r) for n, r in readers if self.rows.makes(number, r.tensor)]
 
     @cached_property
     def holds(self) -> Mapping[str, Hold]:
@@ -121,6 +144,22 @@ class Span:
             )
         return found
 
+    @cached_property
+    def on_demand(self) -> Mapping[str, Slicing]:
+        """Tensors that can be made in slices."""
+        found = {}
+        for number, stage in self.linked.items():
+            way = slicing(self.rows, self.linked, number)
+            if way is not None:
+                found[stage.root] = way
+        return found
+
+    def sliced_bytes(self, root: str, piece: int) -> int:
+        """Bytes held of a tensor that is made on demand, so many channels at a time."""
+        hold, axis = self.holds[root], self.on_demand[root].axis
+        length = self.rows.network.by_name[root].shape[axis]
+        return packed_bytes(hold.sliced_elements(length, min(piece, length)), hold.bits)
+
     def held_rows(self, root: str, step: int, *, eager: bool) -> int:
         """Rows of a tensor that are held when the last result grows by some rows at a time."""
         return self.holds[root].rows(step, eager=eager)
@@ -139,11 +178,17 @@ class Span:
 
 
 def span_of(rows: Rows, first: int, last: int, axis: int) -> Span | None:
-    """A span, if the stages can run as a cascade."""
-    linked = rows.linked(first, last, axis)
-    if linked is None:
-        return None
-    return Span(rows=rows, first=first, last=last, axis=axis, linked=linked)
+    """A span, if the stages can run as a cascade; the same one every time."""
+    key = first, last, axis
+    if key not in rows.remembered:
+        linked = rows.linked(*key)
+        rows.remembered[key] = (
+            None
+            if linked is None
+            else Span(rows=rows, first=first, last=last, axis=axis, linked=linked)
+        )
+    found = rows.remembered[key]
+    return found if isinstance(found, Span) else None
 
 
 def _taken(read: RowRead, pace: Pace) -> Pace:

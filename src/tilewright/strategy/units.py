@@ -1,16 +1,20 @@
 """Units: what is run as one piece, a cascade or a single stage, and what that costs."""
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from math import ceil
 
 from tilewright.program.cascade import Cascade
+from tilewright.program.slicing import SLICE
 from tilewright.strategy.scene import Scene
 from tilewright.strategy.spans import Span
 
 Usage = dict[str, int]
 """Bytes by memory."""
+
+WORTH = 32
+"""Rows are made in slices where that saves at least this part of all rows that are held."""
 
 
 def share_of(scene: Scene, use: Usage) -> float:
@@ -21,6 +25,20 @@ def share_of(scene: Scene, use: Usage) -> float:
 def fits(scene: Scene, use: Usage) -> bool:
     """Whether everything has room."""
     return all(size <= scene.room.get(memory, 0) for memory, size in use.items())
+
+
+def fits_beside(scene: Scene, alive: Usage, need: Usage) -> bool:
+    """Whether something has room beside what is alive, which has room by itself."""
+    room = scene.room
+    return all(alive.get(memory, 0) + size <= room.get(memory, 0) for memory, size in need.items())
+
+
+def together(alive: Usage, need: Usage) -> Usage:
+    """What both take."""
+    use = dict(alive)
+    for memory, size in need.items():
+        _add(use, memory, size)
+    return use
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,29 +76,35 @@ class Striped:
     least: Usage
     """The smallest tile of the constants of any stage."""
     constant_bytes: int
+    on_demand: tuple[int, ...] = ()
+    """Stages that make slices of their rows when these are read."""
 
     @property
     def steps(self) -> int:
         """Steps from the first to the last row."""
         return ceil(self.span.size / self.step)
 
-    def usage(
-        self, kept: Collection[str], alive: Usage, *, lasting: bool, ends: bool = True
-    ) -> Usage:
-        """Bytes by memory when some tensors are kept, which take `alive` bytes.
+    @cached_property
+    def least_need(self) -> Usage:
+        """Bytes by memory without results and what comes from outside, constants tile by tile."""
+        use = {self.scene.result_memory: self.rings}
+        for memory, size in self.least.items():
+            _add(use, memory, size)
+        return use
 
-        Constants that all steps need either last or come again for every step, tile by tile;
-        without `ends`, results and what comes from outside are left out.
+    def need(self, kept: Collection[str], *, lasting: bool) -> Usage:
+        """Bytes by memory beside all that is kept, if that are these of the crossing tensors.
+
+        Constants that all steps need either last or come again for every step, tile by tile.
         """
-        use = dict(alive)
-        _add(use, self.scene.result_memory, self.rings)
-        for root, size in self.inputs.items() if ends else ():
+        use = {self.scene.result_memory: self.rings}
+        for root, size in self.inputs.items():
             if root not in kept:
                 _add(use, self.scene.input_memory, size)
-        for root in self.span.wholes if ends else ():
+        for root in self.span.wholes:
             if root not in kept and root in self.scene.lives:
                 _add(use, self.scene.input_memory, self.scene.lives[root].size_bytes)
-        for root, size in self.ends.items() if ends else ():
+        for root, size in self.ends.items():
             if root not in kept:
                 _add(use, self.scene.result_memory, size)
         for sizes in (self.lasting, self.passing) if lasting else (self.least,):
@@ -89,7 +113,7 @@ class Striped:
         return use
 
     def cost(self, kept: Collection[str], use: Usage, *, lasting: bool) -> Cost:
-        """The cost when some tensors are kept."""
+        """The cost when some of the crossing tensors are kept, and so much is used in all."""
         times = 1 if lasting or not self.lasting else self.steps
         lives = self.scene.lives
         coming = sum(
@@ -114,13 +138,19 @@ class Striped:
             energy_pj=sum(size * price.pj_per_byte for price, size in prices),
             cycles=max(computing, moving) + min(computing, moving) / max(2, self.steps),
             share=share_of(self.scene, use),
-            cascade=Cascade(
-                first=self.span.first,
-                last=self.span.last,
-                axis=self.span.axis,
-                step=self.step,
-                eager=self.eager,
-            ),
+            cascade=self.cascade,
+        )
+
+    @cached_property
+    def cascade(self) -> Cascade:
+        """The cascade that goes so."""
+        return Cascade(
+            first=self.span.first,
+            last=self.span.last,
+            axis=self.span.axis,
+            step=self.step,
+            eager=self.eager,
+            on_demand=self.on_demand,
         )
 
     @cached_property
@@ -152,16 +182,6 @@ class Striped:
             turns = ceil(stage.size / max(1, rows))
             total += self.scene.compute_cycles(number, stage.loop, max(1, rows), turns)
         return total
-
-
-def steps_of(span: Span) -> list[tuple[int, bool]]:
-    """Steps from the one that takes least memory to all rows at once; the first is not eager."""
-    found = [(1, False)]
-    step = 1
-    while step < span.size:
-        found.append((step, True))
-        step *= 2
-    return [*found, (span.size, True)]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -223,6 +243,33 @@ def striped(
         least=constants.least,
         constant_bytes=constants.total_bytes,
     )
+
+
+def sliced(scene: Scene, way: Striped) -> Striped:
+    """A span that goes row by row, with the newest rows made in slices where that can be.
+
+    Those first that save most; a stage whose tiles are cut as another one asks cannot ask itself.
+    """
+    span, memory = way.span, scene.result_memory
+    saved = {}
+    for root in span.private:
+        if root in span.on_demand:
+            rows = scene.rounded(memory, span.held_bytes(root, way.step, eager=way.eager))
+            saved[root] = rows - scene.rounded(memory, span.sliced_bytes(root, SLICE))
+    makers: list[int] = []
+    readers: list[int] = []
+    rings = way.rings
+    for root in sorted(saved, key=lambda root: (-saved[root], root)):
+        found = span.on_demand[root]
+        if (
+            saved[root] * WORTH >= way.rings
+            and found.maker not in readers
+            and found.reader not in makers
+        ):
+            makers.append(found.maker)
+            readers.append(found.reader)
+            rings -= saved[root]
+    return replace(way, rings=rings, on_demand=tuple(sorted(makers)))
 
 
 def _add(use: Usage, memory: str, size: int) -> None:

@@ -6,6 +6,7 @@ import pytest
 from tilewright.mapping.batch import Orders
 from tilewright.mapping.orders import (
     all_orders,
+    ascending_orders,
     count_orders,
     loop_factors,
     matching,
@@ -86,3 +87,29 @@ def test_cumulative_products_start_at_one() -> None:
     assert orders.iterations[0].tolist() == [1, 1]
     assert orders.iterations[-1].tolist() == [6, 6]
     assert np.array_equal(orders.extents["K"] * orders.extents["C"], orders.iterations)
+
+
+@pytest.mark.parametrize(
+    "factors",
+    [
+        [("K", 1)],
+        [("K", 5), ("C", 3), ("OX", 2)],
+        [("K", 3), ("K", 2), ("C", 3), ("C", 3), ("K", 7)],
+        [("OX", 2), ("K", 2), ("K", 2), ("OX", 8), ("C", 2), ("C", 5)],
+    ],
+)
+def test_ascending_orders_are_those_whose_factors_of_a_loop_ascend(
+    factors: list[tuple[str, int]],
+) -> None:
+    expected = {
+        order
+        for order in permutations(factors)
+        if all(
+            [size for name, size in order if name == loop]
+            == sorted(size for name, size in order if name == loop)
+            for loop, _ in factors
+        )
+    }
+    found = rows(ascending_orders(factors))
+    assert len(found) == len(set(found))
+    assert set(found) == expected

@@ -36,7 +36,8 @@ def operation_cycles(
         return _elementwise_cycles(operation, block, configuration, storages)
     part = block.output.within(operation.output)
     summing = _summing_cycles(operation, block, configuration)
-    leaving: float = ceil(_cycles_per_output(operation, configuration) * part.elements)
+    per_output = _cycles_per_output(operation, configuration)
+    leaving: float = -(-per_output.numerator * part.elements // per_output.denominator)
     if operation.has_weights:
         waiting = SCALE_BYTES * part.depth * storages.scales.read_latency_cycles
         leaving = max(leaving, waiting / 256)

@@ -63,6 +63,8 @@ class Operation:
     @property
     def sub_kernels(self) -> tuple[int, ...]:
         """Elements of each part in which the kernel is run."""
+        if max(self.kernel) <= SUB_KERNEL:
+            return (self.kernel_elements,)
         heights, widths = (
             [min(SUB_KERNEL, size - start) for start in range(0, size, SUB_KERNEL)]
             for size in self.kernel
@@ -85,6 +87,10 @@ class MemoryTiming:
     burst_bytes: int
     read_latency_cycles: int
     write_latency_cycles: int
+
+    def __hash__(self) -> int:
+        # Fractions take long to hash.
+        return hash(self.name)
 
 
 @dataclass(frozen=True, slots=True)

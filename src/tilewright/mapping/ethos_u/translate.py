@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from math import prod
+from functools import cached_property
 from typing import Final
 
 from tilewright.mapping.ethos_u.configuration import Shape
@@ -38,7 +38,15 @@ class Tile:
 
     def length(self, *dims: str) -> int:
         """Points of these loops; 1 where the op does not have them."""
-        return prod(self.lengths.get(dim, 1) for dim in dims)
+        points = 1
+        for dim in dims:
+            points *= self.lengths.get(dim, 1)
+        return points
+
+    @cached_property
+    def sizes(self) -> Mapping[str, int]:
+        """How far the loops of the whole op run."""
+        return self.op.sizes
 
 
 def tile_steps(tile: Tile, network: Network) -> tuple[Step, ...]:
@@ -101,12 +109,13 @@ class _Axis:
 def _axis(tile: Tile, network: Network, out: str, tap: str) -> _Axis:
     operand = _data(tile)
     shape = network.by_name[operand.tensor].shape
+    length = tile.lengths.get(out, 1)
     for index, size in zip(operand.index or (), shape, strict=False):
         terms = dict(index.terms)
         if out in terms or tap in terms:
             stride, dilation = terms.get(out, 1), terms.get(tap, 1)
-            reach = stride * (tile.length(out) - 1) + dilation * (tile.length(tap) - 1) + 1
-            whole = tile.length(out) == tile.op.sizes.get(out, 1)
+            reach = stride * (length - 1) + dilation * (tile.lengths.get(tap, 1) - 1) + 1
+            whole = length == tile.sizes.get(out, 1)
             seen = size if whole else min(size, reach)
             return _Axis(stride, dilation, -index.offset, size, seen)
     return _Axis(1, 1, 0, 1, 1)
@@ -118,8 +127,8 @@ def _windowed(tile: Tile, network: Network) -> tuple[_Axis, _Axis]:
 
 def _convolution(tile: Tile, network: Network) -> tuple[Step, ...]:
     rows, columns = _windowed(tile, network)
-    groups = tile.op.sizes.get("G", 1)
-    depthwise = groups > 1 and tile.op.sizes.get("C", 1) == 1
+    groups = tile.sizes.get("G", 1)
+    depthwise = groups > 1 and tile.sizes.get("C", 1) == 1
     inner, outer = tile.length("C"), tile.length("K")
     times = tile.length("B", "OZ", "FZ")
     if depthwise:

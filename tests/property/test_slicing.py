@@ -1,0 +1,129 @@
+"""Rows that are made on demand, slice by slice: what is computed, and what is held meanwhile."""
+
+from itertools import combinations
+
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from tests.cascade_cases import Cascaded, cascaded, prepared
+from tests.small_machines import Small, small_machine
+from tests.small_networks import Draw
+
+from tilewright.errors import InfeasibleError
+from tilewright.network.graph import Network
+from tilewright.network.zoo import layers
+from tilewright.network.zoo.layers import Filter
+from tilewright.program.cascade import Cascade
+from tilewright.program.slicing import SLICE, slicing
+from tilewright.replay.check import problems
+from tilewright.replay.verify import verify
+
+few = settings(
+    deadline=None,
+    derandomize=True,
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much],
+)
+
+
+def bottleneck(size: int, channels: int, window: Filter, *, residual: bool = False) -> Network:
+    """A pointwise convolution, one of every channel by itself, and a pointwise one behind it."""
+    net = layers.draft("bottleneck", 8)
+    data = layers.given(net, "input", (1, 3, size, size))
+    wide = layers.conv(net, "expand", data, channels, layers.square(1))
+    apart = layers.conv(net, "depthwise", wide, channels, window)
+    narrow = layers.conv(net, "project", apart, 3, layers.square(1))
+    if residual and narrow.shape == data.shape:
+        narrow = layers.add(net, "add", narrow, data)
+    return net.finish(narrow)
+
+
+@st.composite
+def bottlenecks(draw: Draw) -> Network:
+    """Such networks with windows and channels of many sizes."""
+    channels = draw(st.integers(SLICE - 3, 3 * SLICE))
+    kernel = draw(st.integers(1, 4))
+    window = layers.square(
+        kernel, draw(st.integers(1, 2)), draw(st.integers(0, kernel // 2)), group=channels
+    )
+    size = draw(st.integers(kernel + 2, 9))
+    return bottleneck(size, channels, window, residual=draw(st.booleans()))
+
+
+def on_demand(network: Network, small: Small) -> list[tuple[int, ...]]:
+    """All ways to make some stages of a cascade of all of them work on demand."""
+    rows = prepared(network, small_machine(small)).rows
+    linked = rows.linked(0, len(rows.stages) - 1, 2)
+    assert linked is not None
+    makers = [number for number in linked if slicing(rows, linked, number) is not None]
+    return [tuple(sorted(c)) for n in range(1, len(makers) + 1) for c in combinations(makers, n)]
+
+
+def planned(network: Network, small: Small, step: int, makers: tuple[int, ...]) -> Cascaded:
+    machine = small_machine(small)
+    last = len(prepared(network, machine).stages) - 1
+    cascade = Cascade(first=0, last=last, axis=2, step=step, eager=step > 1, on_demand=makers)
+    return cascaded(network, machine, cascade)
+
+
+@settings(few, max_examples=30)
+@given(
+    bottlenecks(),
+    st.builds(
+        Small,
+        kind=st.sampled_from(["one", "split", "ends"]),
+        size_bytes=st.sampled_from([1024, 4096, 65536]),
+        alignment_bytes=st.sampled_from([1, 16]),
+    ),
+    st.sampled_from([1, 1, 2]),
+    st.data(),
+)
+def test_a_plan_with_slices_computes_what_the_network_computes(
+    network: Network, small: Small, step: int, data: st.DataObject
+) -> None:
+    makers = data.draw(st.sampled_from(on_demand(network, small)))
+    try:
+        made = planned(network, small, step, makers)
+    except InfeasibleError:
+        return
+    assert problems(made.timetable, network) == []
+    assert verify(made.timetable, network).agrees
+
+
+def most_held(made: Cascaded, tensor: str) -> int:
+    """Bytes of a tensor at once if tasks run one after the other, each buffer until last used."""
+    program = made.lowered.program
+    lives: dict[int, tuple[int, int]] = {}
+    for number, task in enumerate(program.tasks):
+        for access in (*task.reads, *task.writes):
+            if program.buffers[access.buffer].tensor == tensor:
+                lives[access.buffer] = (lives.get(access.buffer, (number, 0))[0], number)
+    return max(
+        sum(program.buffers[b].size_bytes for b, (s, e) in lives.items() if s <= number <= e)
+        for number in range(len(program.tasks))
+    )
+
+
+def test_two_rows_and_a_slice_of_the_third_are_held_for_a_window_of_three() -> None:
+    # A row is 8 x 32 B. Two wait; a slice of 16 channels of the next, 8 x 16 B, comes to them.
+    network = bottleneck(8, 2 * SLICE, layers.square(3, 1, 1, group=2 * SLICE))
+    made = planned(network, Small(size_bytes=2048), 1, (0,))
+    assert most_held(made, "expand") == 2 * 8 * 32 + 8 * 16
+
+
+def test_with_a_stride_of_two_one_row_waits_and_two_come() -> None:
+    network = bottleneck(9, 2 * SLICE, layers.square(3, 2, 0, group=2 * SLICE))
+    made = planned(network, Small(size_bytes=2048), 1, (0,))
+    assert most_held(made, "expand") == 9 * 32 + 2 * 9 * 16
+
+
+def test_what_sums_over_channels_is_not_read_in_slices_of_them() -> None:
+    network = bottleneck(8, 2 * SLICE, layers.square(3, 1, 1, group=2 * SLICE))
+    rows = prepared(network, small_machine(Small())).rows
+    linked = rows.linked(0, 2, 2)
+    assert linked is not None
+    found = [slicing(rows, linked, number) for number in range(3)]
+    assert found[0] is not None
+    assert (found[0].reader, found[0].axis) == (1, 1)
+    # The last convolution reads all channels, but may go along the columns.
+    assert found[1] is not None
+    assert found[1].axis == 3
+    assert found[2] is None
