@@ -146,6 +146,9 @@ class Drafts:
             if candidate.least_value(goal) >= rival.value(goal):
                 return None
             options = replace(options, portfolio_tasks=RIVAL_TASKS)
+        if rival is not None or self.refusals:
+            # Only the first refusal is ever shown.
+            options = replace(options, explain_trials=0, order_sets=0)
         self.watcher("times")
         program = candidate.lowered.program
         try:

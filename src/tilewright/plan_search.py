@@ -100,8 +100,11 @@ def _tight(drafts_on: Callable[[Machine], Drafts], machine: Machine) -> Draft | 
     for growth in (0.0, FIRST_GROWTH, 3 * FIRST_GROWTH):
         larger = drafts_on(_resized(machine, 1.0 + growth))
         chosen = larger.chosen("memory")
-        draft = None if chosen is None else _within(larger, [chosen.strategy])
-        if draft is not None:
+        tight = None if chosen is None else _within(larger, [chosen.strategy])
+        if tight is None:
+            continue
+        better = _better(larger, tight.candidate, tight) or tight
+        for draft in (tight,) if better is tight else (better, tight):
             timetable, fills = packed(draft.timetable, larger.options.packing)
             if all(fill.peak_bytes <= sizes[name] for name, fill in fills.items()):
                 return replace(draft, timetable=timetable)

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from tilewright.program.rows import Rows, StageRows
-from tilewright.program.slicing import slicing
+from tilewright.program.slicing import Slicing, slicing
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -86,8 +86,8 @@ class Flow:
     inputs: Mapping[str, Roll]
     pieces: Mapping[str, Roll]
     """Tensors that are made on demand: the rows that wait when others come."""
-    sliced: Mapping[int, str]
-    """The loop along which stages that read such tensors are cut."""
+    slicings: Mapping[int, Slicing]
+    """How such tensors are cut, by the stage that reads them."""
 
     def turn_rows(self, stage: int) -> int:
         """The most rows that a stage makes at once."""
@@ -146,12 +146,12 @@ class _Flowing:
                 for root, waiting in self.waiting.items()
                 if root in self.on_demand
             },
-            sliced=self._sliced(),
+            slicings=self._slicings(),
         )
 
-    def _sliced(self) -> dict[int, str]:
+    def _slicings(self) -> dict[int, Slicing]:
         found = [slicing(self.rows, self.linked, number) for number in self.cascade.on_demand]
-        return {way.reader: way.loop for way in found if way is not None}
+        return {way.reader: way for way in found if way is not None}
 
     def _comes_by_row(self, root: str) -> bool:
         """Whether a tensor comes from outside and nobody here reads it as a whole as well."""

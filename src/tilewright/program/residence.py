@@ -23,11 +23,13 @@ from tilewright.program.pace import in_step, lead_cycles
 from tilewright.program.places import Places
 from tilewright.program.refusal import refusal
 from tilewright.program.rolling import Rolling
+from tilewright.program.slicing import Slicing
 from tilewright.program.stages import Stage, Storage
 from tilewright.program.tenants import (
     partial_sums,
     partial_sums_per_cycle,
     piece_of,
+    slice_constants,
     slice_length,
     tenant_of,
 )
@@ -73,8 +75,7 @@ class Residence:
         while settled != len(self.gone):
             settled = len(self.gone)
             for number in range(len(self.stages)):
-                self._make_room(number)
-                self._chosen[number] = self.tiling(number)
+                self._chosen[number] = self._make_room(number)
         tilings = [self._chosen[number] for number in range(len(self.stages))]
         in_place = ((n, self.overwritten(n)) for n in range(len(self.stages)))
         cascades = {flow.cascade.first: flow for flow in self.flows.values()}
@@ -210,8 +211,11 @@ class Residence:
             if first <= stages[-1] and last >= stages[0] and root not in self.gone
         ]
 
-    def _make_room(self, number: int) -> None:
-        """Send tensors of a stage out until it fits, and as long as that makes it faster."""
+    def _make_room(self, number: int) -> Tiling:
+        """Send tensors of a stage out until it fits, and as long as that makes it faster.
+
+        Returns how the stage is cut then.
+        """
         while True:
             now = self.tiling(number)
             roots = [name for name in self._touched[number] if self.may_send(name)]
@@ -219,18 +223,31 @@ class Residence:
                 break
             largest = max(roots, key=lambda name: (self.bytes_of(name), name))
             if now is not None and (number in self.flows or self.waiting is not None):
-                return
-            if now is not None:
-                self.gone[largest] = None
-                other = self.tiling(number)
-                del self.gone[largest]
-                if other is None or other.cycles + self._way_out(largest) >= now.cycles:
-                    return
+                return now
+            if now is not None and not self._is_faster_without(number, largest, now):
+                return now
             self.gone[largest] = None
         if now is None:
             held = [name for name in self._touched[number] if name not in self.gone]
             kept = {name: (self.home_of_kept(name), self.bytes_of(name)) for name in held}
             raise refusal(self.work(number), self.places, kept)
+        return now
+
+    def _is_faster_without(self, number: int, root: str, now: Tiling) -> bool:
+        """Whether a stage and the transfers of a tensor are quicker if that is sent out."""
+        way_out = self._way_out(root)
+        if self._least_cycles(number) + way_out >= now.cycles:
+            return False
+        self.gone[root] = None
+        other = self.tiling(number)
+        del self.gone[root]
+        return other is not None and other.cycles + way_out < now.cycles
+
+    def _least_cycles(self, number: int) -> float:
+        """What a stage takes however it is cut, where a model of the core knows."""
+        model = self.costs.core_model
+        least = None if model is None else model.fewest_cycles(self.stages[number].op)
+        return least or 0.0
 
     def _way_out(self, root: str) -> float:
         """Cycles of a tensor's transfers at its other end."""
@@ -256,14 +273,14 @@ class Residence:
         key = _key(work)
         if key not in self._tilings:
             self._tilings[key] = choose(work, self.goal)
-        found, loop = self._tilings[key], self._sliced_loop(number)
-        if found is None or not loop or loop in found.order:
+        found, slicing = self._tilings[key], self._slicing(number)
+        if found is None or slicing is None or slicing.loop in found.order:
             return found
-        return replace(found, order=(loop, *found.order))
+        return replace(found, order=(slicing.loop, *found.order))
 
-    def _sliced_loop(self, number: int) -> str:
-        """The loop along which a stage is cut because what it reads is made in slices."""
-        return self.flows[number].sliced.get(number, "") if number in self.flows else ""
+    def _slicing(self, number: int) -> Slicing | None:
+        """How a stage is cut because what it reads is made in slices."""
+        return self.flows[number].slicings.get(number) if number in self.flows else None
 
     def work(self, number: int) -> Work:
         """A stage as the choice of tiles sees it, for its largest part."""
@@ -273,11 +290,15 @@ class Residence:
         flow = self.flows.get(number)
         if flow is not None:
             lengths[flow.loops[number]] = flow.turn_rows(number)
-            loop = self._sliced_loop(number)
-            if loop:
+            slicing = self._slicing(number)
+            if slicing is not None:
                 pieces = [o for o in stage.inputs if self.storage[o.tensor].root in flow.pieces]
                 piece = piece_of(self._homes, stage, pieces[0])
-                lengths[loop] = slice_length(piece, lengths, loop, room)
+                lengths[slicing.loop] = slice_length(piece, lengths, slicing.loop, room)
+                part = lengths[slicing.loop]
+                maker = self.stages[slicing.maker]
+                for memory, size in slice_constants(self._homes, maker, slicing, part).items():
+                    room[memory] -= size
             for other in self._rolling.lasting(flow, room):
                 if other != number:
                     for memory, size in self._rolling.constant_bytes(other).items():

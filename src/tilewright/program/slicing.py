@@ -27,6 +27,8 @@ class Slicing:
     axis: int
     loop: str
     """The reader's loop along that axis."""
+    made_loop: str
+    """The maker's."""
 
 
 def slicing(rows: Rows, linked: Mapping[int, StageRows], number: int) -> Slicing | None:
@@ -43,9 +45,9 @@ def slicing(rows: Rows, linked: Mapping[int, StageRows], number: int) -> Slicing
     assert operand.index is not None
     for axis in range(len(operand.index)):
         if axis != own.axis and _goes_along(rows, (number, reader), operand, axis):
-            return Slicing(
-                number, reader, axis, _loops(rows.stages[reader], operand.index[axis])[0]
-            )
+            made = _loops(stage, (stage.results[0].index or ())[axis])[0]
+            read_loop = _loops(rows.stages[reader], operand.index[axis])[0]
+            return Slicing(number, reader, axis, read_loop, made)
     return None
 
 

@@ -8,7 +8,7 @@ from tilewright.machine.model import OUTPUT_OPERAND
 from tilewright.network.graph import Operand
 from tilewright.program.homes import Homes
 from tilewright.program.places import Places
-from tilewright.program.slicing import SLICE
+from tilewright.program.slicing import SLICE, Slicing
 from tilewright.program.stages import Stage
 from tilewright.program.tile import Tenant, tile_bytes
 from tilewright.program.tile_cost import TileCosts
@@ -60,6 +60,21 @@ def slice_length(
             break
         length = -(-length // (2 * SLICE)) * SLICE
     return length
+
+
+def slice_constants(homes: Homes, maker: Stage, slicing: Slicing, length: int) -> dict[str, int]:
+    """Bytes by memory of the constants that a stage takes for a slice that is asked of it."""
+    sizes: dict[str, int] = {}
+    for operand in maker.inputs:
+        memory = homes.where(maker, operand)
+        if homes.is_constant(operand.tensor) and memory:
+            terms = [term for axis in operand.index or () for term in axis.terms]
+            part = any(dim == slicing.made_loop for dim, _ in terms)
+            size = homes.network.by_name[operand.tensor].size_bytes
+            if part and not homes.comes_whole(maker, operand):
+                size = -(-size * length // maker.op.sizes[slicing.made_loop])
+            sizes[memory] = sizes.get(memory, 0) + homes.aligned(size, memory)
+    return sizes
 
 
 def partial_sums(homes: Homes, costs: TileCosts, stage: Stage) -> Tenant | None:

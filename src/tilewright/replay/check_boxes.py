@@ -26,7 +26,7 @@ def volume(box: Box) -> int:
 
 def shape_of(box: Box) -> Shape:
     """Elements along each axis."""
-    return tuple(end - begin for begin, end in box)
+    return tuple([end - begin for begin, end in box])
 
 
 def overlaps(one: Box, other: Box) -> bool:
@@ -49,10 +49,8 @@ def contains(outer: Box, inner: Box) -> bool:
 
 def common(one: Box, other: Box) -> Box:
     """The elements of two overlapping boxes that are in both."""
-    return tuple(
-        (max(begin, other_begin), min(end, other_end))
-        for (begin, end), (other_begin, other_end) in zip(one, other, strict=True)
-    )
+    both = zip(one, other, strict=True)
+    return tuple([(max(begin, low), min(end, high)) for (begin, end), (low, high) in both])
 
 
 def minus(box: Box, hole: Box) -> list[Box]:

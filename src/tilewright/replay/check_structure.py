@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from tilewright.errors import Problem
 from tilewright.program.model import Access, Buffer, Program, Task, Timetable
-from tilewright.replay.check_boxes import contains, shape_of, shifted, text, view_shift, volume
+from tilewright.replay.check_boxes import contains, shifted, text, view_shift, volume
 
 
 def structure_problems(timetable: Timetable) -> Iterator[Problem]:
@@ -102,7 +102,7 @@ def _access_problems(program: Program, who: str, access: Access) -> Iterator[Pro
         yield Problem(message=f"{who} buffer {access.buffer}, which does not exist")
         return
     buffer = program.buffers[access.buffer]
-    if len(shape_of(access.box)) != len(buffer.box) or not contains(buffer.box, access.box):
+    if not contains(buffer.box, access.box):
         yield Problem(
             message=f"{who} {text(access.box)} of buffer {buffer.name}, "
             f"which holds {text(buffer.box)} only"

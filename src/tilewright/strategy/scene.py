@@ -10,8 +10,11 @@ from functools import cached_property
 
 from tilewright.machine.model import OUTPUT_OPERAND
 from tilewright.mapping.network import default_vector_unit
+from tilewright.program.homes import Homes
 from tilewright.program.lower import Prepared
 from tilewright.program.residence import Residence
+from tilewright.program.slicing import SLICE, Slicing
+from tilewright.program.tenants import slice_constants
 from tilewright.program.tile import TASK_CYCLES, Goal, smallest, tile_bytes
 
 
@@ -117,6 +120,13 @@ class Scene:
                 )
                 found.append((memory or "", tensor.size_bytes, apart))
         return found
+
+    def slice_constants(self, slicing: Slicing) -> Mapping[str, int]:
+        """Bytes by memory of the constants for the smallest slice of what is made on demand."""
+        maker = self.prepared.stages[slicing.maker]
+        homes = Homes(self.prepared.network, self.prepared.places, self.prepared.storage)
+        length = min(SLICE, maker.op.sizes[slicing.made_loop])
+        return slice_constants(homes, maker, slicing, length)
 
     def least_constants(self, number: int) -> Mapping[str, int]:
         """Bytes by memory of the smallest tile of a stage's constants."""

@@ -258,7 +258,7 @@ def sliced(scene: Scene, way: Striped) -> Striped:
             saved[root] = rows - scene.rounded(memory, span.sliced_bytes(root, SLICE))
     makers: list[int] = []
     readers: list[int] = []
-    rings = way.rings
+    rings, least = way.rings, dict(way.least)
     for root in sorted(saved, key=lambda root: (-saved[root], root)):
         found = span.on_demand[root]
         if (
@@ -269,7 +269,9 @@ def sliced(scene: Scene, way: Striped) -> Striped:
             makers.append(found.maker)
             readers.append(found.reader)
             rings -= saved[root]
-    return replace(way, rings=rings, on_demand=tuple(sorted(makers)))
+            for place, size in scene.slice_constants(found).items():
+                least[place] = max(least.get(place, 0), size)
+    return replace(way, rings=rings, least=least, on_demand=tuple(sorted(makers)))
 
 
 def _add(use: Usage, memory: str, size: int) -> None:

@@ -54,6 +54,13 @@ def test_fragmentation_is_proven_where_the_volume_would_fit() -> None:
     assert tight.impossible
 
 
+def test_whether_all_fits_is_known_without_looking_above_the_capacity() -> None:
+    options = PackOptions(above_capacity=False)
+    tight = pack(PlacementProblem(buffers=FRAGMENTED, capacity_bytes=3), options)
+    assert (tight.fits, tight.impossible) == (False, True)
+    assert checked(pack(PlacementProblem(buffers=FRAGMENTED, capacity_bytes=4), options)).fits
+
+
 def test_without_any_budget_there_is_still_a_placement_and_a_bound() -> None:
     options = PackOptions(node_budget=0, climb_evaluations=0)
     packing = checked(pack(PlacementProblem(buffers=FRAGMENTED), options))

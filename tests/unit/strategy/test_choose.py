@@ -67,6 +67,26 @@ def test_the_least_memory_is_what_the_lowered_program_holds(network: str) -> Non
     assert bounds(lowered.program).live_peak_bytes["sram"] <= limit
 
 
+def test_rows_are_made_in_slices_where_there_is_no_room_for_whole_ones() -> None:
+    """On a machine that cannot write anything out; whole rows would take 147,328 B."""
+    loaded, limit = load_network("mobilenetv2"), 131_072
+    machine = with_memory_limits(load_machine("ethos_u55_128"), (("sram", limit),))
+    on = prepare(loaded, machine, loaded.ops, QUICK)
+    found = chosen(on, "memory").strategy
+    assert any(cascade.on_demand for cascade in found.cascades)
+    lowered = lower(on, "latency", found)
+    assert bounds(lowered.program).live_peak_bytes["sram"] <= limit
+
+
+def test_units_that_need_little_take_whole_rows_and_larger_steps_than_the_largest() -> None:
+    loaded, machine = load_network("mobilenetv2"), load_machine("ethos_u55_128")
+    found = chosen(prepare(loaded, machine, loaded.ops, QUICK), "memory").strategy
+    by_rows = [cascade for cascade in found.cascades if not cascade.eager]
+    assert by_rows
+    assert len(by_rows) < len(found.cascades)
+    assert not any(cascade.on_demand for cascade in found.cascades)
+
+
 @pytest.mark.slow
 def test_no_other_strategy_of_a_small_network_moves_less() -> None:
     """All ways to cut five layers into up to three units, whatever waits outside."""
