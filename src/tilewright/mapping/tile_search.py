@@ -31,6 +31,12 @@ Factors = dict[str, dict[str, int]]
 CLOSE = 1.01
 """A mapping this close to the bound of the unrollings that are left ends the search."""
 
+QUICK_UNROLLINGS = 3
+"""Most promising unrollings that a quick look at a tile tries, beside the shortest one."""
+
+QUICK_FACTORS = 4
+"""Loop factors that it permutes."""
+
 
 def map_tile(
     nest: LoopNest,
@@ -63,6 +69,31 @@ def map_tile(
             best, count = _better(best, nest, hierarchy, unrolling, options)
             tried += count
     return None if best is None else replace(best, candidates=tried)
+
+
+def quick_cycles(
+    tile: LoopNest,
+    hierarchy: Hierarchy,
+    options: SearchOptions,
+    ranked: Sequence[tuple[int, Unrolling]],
+) -> float | None:
+    """Cycles of the best mapping among a few, to compare tiles with; None if nothing fits.
+
+    `ranked` are the unrollings of the whole op: the loops of the first run along the array here.
+    """
+    limits, lowest = factor_limits(tile, hierarchy), feeds(tile, hierarchy)
+    few = replace(options, lpf_limit=min(options.lpf_limit or QUICK_FACTORS, QUICK_FACTORS))
+    best: Mapped | None = None
+    for _, of_op in dict.fromkeys([*ranked[:QUICK_UNROLLINGS], min(ranked)]):
+        along = {dim: pairs[0][0] for dim, pairs in of_op if pairs}
+        loops = [
+            along[dim] if dim in along and most[along[dim]] > 1 else ""
+            for dim, most in limits.items()
+        ]
+        unrolling = limited(hierarchy, lowest, filled(tile, limits, loops))
+        if not _is_hopeless(best, _steps(tile, unrolling), options):
+            best, _ = _better(best, tile, hierarchy, unrolling, few)
+    return None if best is None else best.cost.cycles
 
 
 def _is_close(best: Mapped | None, steps: int, options: SearchOptions) -> bool:

@@ -8,6 +8,11 @@ loaded before E(i):
 
     E(i) >= E(j) + max(A(i) - A(j), (W(j + 1 .. i - 1) - room) / rate)      for all j < i
     E(i) >= W(0 .. i - 1) / rate
+
+Before the first byte comes a transfer is set up, and the part of a result that is computed last, or
+from what came last, leaves by a transfer that is set up only then. Both come on top of all of these
+where every operand lies in a scratchpad while it is used, and every element that is computed is
+used for a result: then some transfer of a result waits for the task that ends last.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -16,6 +21,7 @@ from math import ceil
 
 import numpy as np
 
+from tilewright.machine.model import INPUT_OPERANDS, OUTPUT_OPERAND
 from tilewright.network.graph import Network, Operand, Tensor
 from tilewright.program.boxes import size_bytes, touched
 from tilewright.program.places import Places
@@ -33,13 +39,16 @@ class NetworkBounds:
     """Every constant and what is read of every input comes once."""
     joint_cycles: int
     """With what a scratchpad can hold in advance, for this order of the stages."""
+    ends_cycles: int
+    """What comes before and behind each of these: the first transfer's set-up and the last one."""
     traffic_bytes: int
     """The bytes that come so, and every result goes once."""
 
     @property
     def cycles(self) -> int:
-        """The largest of the bounds."""
-        return max(self.array_cycles, self.vector_cycles, self.transfer_cycles, self.joint_cycles)
+        """The largest of the bounds, with what comes before and behind."""
+        middle = max(self.array_cycles, self.vector_cycles, self.transfer_cycles, self.joint_cycles)
+        return middle + self.ends_cycles
 
 
 def network_bounds(
@@ -67,8 +76,56 @@ def network_bounds(
         vector_cycles=ceil(vector),
         transfer_cycles=ceil(entering / rate),
         joint_cycles=ceil(joint),
+        ends_cycles=_ends_cycles(network, stages, storage, places),
         traffic_bytes=entering + sum(t.size_bytes for t in network.outputs),
     )
+
+
+def _ends_cycles(
+    network: Network, stages: Sequence[Stage], storage: Mapping[str, Storage], places: Places
+) -> int:
+    """Set-up of the first transfer, and the last transfer of a byte; 0 where some may do without.
+
+    A stage that only moves, or reads nothing, may come before the one or after the other.
+    """
+
+    def is_whole(tensor: Tensor) -> bool:
+        return tensor.elements == network.by_name[storage[tensor.name].root].elements
+
+    carriers = (*INPUT_OPERANDS, OUTPUT_OPERAND)
+    if any(places.home(carrier) is None for carrier in carriers) or any(
+        stage.worker == "move" or not stage.inputs for stage in stages
+    ):
+        return 0
+    wanted = {storage[tensor.name].root for tensor in network.outputs if is_whole(tensor)}
+    for stage in reversed(stages):
+        if not all(storage[made.tensor].root in wanted for made in stage.results):
+            return 0
+        for operand in stage.inputs:
+            tensor = network.by_name[operand.tensor]
+            if is_whole(tensor) and _reads_all(stage, operand, tensor):
+                wanted.add(storage[tensor.name].root)
+    kinds = {space.name: space.kind for space in places.spaces}
+    coming = [r for r in places.routes.values() if kinds[r.source] in ("external", "source")]
+    going = [r for r in places.routes.values() if kinds[r.target] in ("external", "sink")]
+    first = min((route.setup_cycles for route in coming), default=0)
+    return first + min((route.cycles(1) for route in going), default=0)
+
+
+def _reads_all(stage: Stage, operand: Operand, tensor: Tensor) -> bool:
+    """Whether a stage surely reads every element of an operand, as strides may leave some out."""
+    if operand.index is None:
+        return False
+    loops = [dim for axis in operand.index for dim, _ in axis.terms]
+    if len(loops) > len(dict.fromkeys(loops)) or any(axis.divisor != 1 for axis in operand.index):
+        return False
+    for axis, size in zip(operand.index, tensor.shape, strict=True):
+        read = np.array([axis.offset])
+        for dim, factor in axis.terms:
+            read = np.unique(np.add.outer(read, factor * np.arange(stage.op.sizes[dim])))
+        if np.count_nonzero((read >= 0) & (read < size)) < size:
+            return False
+    return True
 
 
 def _constant_bytes(network: Network, stage: Stage, known: set[str]) -> Iterator[int]:

@@ -11,7 +11,7 @@ from tilewright.program.cascade import Flow
 from tilewright.program.held import Held
 from tilewright.program.homes import Homes
 from tilewright.program.layout import Layout
-from tilewright.program.model import Access, Box, Task
+from tilewright.program.model import Access, Box, Route, Task
 from tilewright.program.reads import Reads
 from tilewright.program.slicing import ranges_of
 from tilewright.program.stages import Stage
@@ -83,7 +83,10 @@ class Emitter:
         tiles = tiles_of(uses.stage, parts, self.layout.tilings[number])
         sharing = _sharing(uses, tiles)
         replaced = self.layout.in_place.get(number)
-        self._fetch_ahead(number)
+        ahead = self._stages_ahead(number)
+        if number == 0 and self._delays_much(ahead):
+            self._fetch_first(uses, tiles, sharing)
+        self._fetch_ahead(ahead)
         for tile in _in_turn(tiles):
             if replaced is not None:
                 self._held.take_place(replaced, uses.results[0].root, tile.core)
@@ -116,21 +119,46 @@ class Emitter:
             self._uses[number] = stage_uses(self.homes, self.stages[number])
         return self._uses[number]
 
-    def _fetch_ahead(self, number: int) -> None:
-        """Let small constants of the next stages come with this stage's, in its transfers.
+    def _fetch_first(
+        self, uses: StageUses, tiles: Sequence[Sequence[Tile]], sharing: Sharing
+    ) -> None:
+        """Let what the very first tiles need come by itself: everything waits for it."""
+        for tile in chain.from_iterable(column[:1] for column in tiles):
+            for use, box in _boxes(uses, tile):
+                cores = sharing.get((use.tensor, box), (tile.core,))
+                self._reads.accesses(use, box, tile.core, cores)
+        self._reads.start_copies()
+
+    def _delays_much(self, ahead: Sequence[int]) -> bool:
+        """Whether constants of the stages ahead take long, and could be set up at the same time."""
+        route = self._constants_route
+        engines = {engine.name: engine.count for engine in self.homes.places.engines}
+        if route is None or engines[route.engine] < 2:
+            return False
+        return 2 * sum(map(self._constant_bytes, ahead)) > self._worth_joining
+
+    def _stages_ahead(self, number: int) -> list[int]:
+        """The next stages whose constants are so few that they come with those of a stage.
 
         As many as a transfer moves while another one is set up; more would only come too early.
         """
+        found: list[int] = []
         left = self._worth_joining - self._constant_bytes(number)
         for later in range(number + 1, len(self.stages)):
             left -= self._constant_bytes(later)
             parts, tiling = self.layout.parts[later], self.layout.tilings[later]
             if left < 0 or later in self.layout.flows:
-                return
+                break
             if any(tiles_in(part, tiling) > 1 for part in parts):
-                return
+                break
+            found.append(later)
+        return found
+
+    def _fetch_ahead(self, stages: Sequence[int]) -> None:
+        """Let small constants of the next stages come with a stage's own, in its transfers."""
+        for later in stages:
             uses = self._uses_of(later)
-            tiles = tiles_of(uses.stage, parts, tiling)
+            tiles = tiles_of(uses.stage, self.layout.parts[later], self.layout.tilings[later])
             sharing = _sharing(uses, tiles)
             for tile in chain.from_iterable(tiles):
                 for use, box in _boxes(uses, tile):
@@ -141,12 +169,16 @@ class Emitter:
     @cached_property
     def _worth_joining(self) -> int:
         """Bytes that move in the time in which a transfer of constants is set up."""
+        route = self._constants_route
+        return 0 if route is None else int(route.setup_cycles * route.bytes_per_cycle)
+
+    @cached_property
+    def _constants_route(self) -> Route | None:
         places = self.homes.places
         origin, home = places.origin("I2"), places.home("I2")
         if origin is None or home is None:
-            return 0
-        route = places.routes.get((origin.name, places.named(home.name, 0).name))
-        return 0 if route is None else int(route.setup_cycles * route.bytes_per_cycle)
+            return None
+        return places.routes.get((origin.name, places.named(home.name, 0).name))
 
     def _constant_bytes(self, number: int) -> int:
         tensors = [self.homes.network.by_name[o.tensor] for o in self.stages[number].inputs]

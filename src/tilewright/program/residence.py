@@ -18,6 +18,7 @@ from tilewright.program.cores import boxes_read, shares
 from tilewright.program.homes import ANYWHERE, Homes
 from tilewright.program.in_place import Replacement, replacements
 from tilewright.program.layout import Layout
+from tilewright.program.mapped_tiles import as_mapped
 from tilewright.program.model import Box
 from tilewright.program.pace import in_step, lead_cycles
 from tilewright.program.places import Places
@@ -272,11 +273,18 @@ class Residence:
         work = self.work(number)
         key = _key(work)
         if key not in self._tilings:
-            self._tilings[key] = choose(work, self.goal)
+            self._tilings[key] = self._choose(work, self.stages[number])
         found, slicing = self._tilings[key], self._slicing(number)
         if found is None or slicing is None or slicing.loop in found.order:
             return found
         return replace(found, order=(slicing.loop, *found.order))
+
+    def _choose(self, work: Work, stage: Stage) -> Tiling | None:
+        found, quick = choose(work, self.goal), self.costs.cycles_of(stage, quickly=True)
+        exact = self.costs.cycles_of(stage, quickly=False)
+        if found is None or quick is None or exact is None or self.goal != "latency":
+            return found
+        return as_mapped(work, found, quick, exact)
 
     def _slicing(self, number: int) -> Slicing | None:
         """How a stage is cut because what it reads is made in slices."""

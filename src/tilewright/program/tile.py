@@ -10,6 +10,7 @@ from math import prod
 
 from tilewright.network.graph import Index, Op
 from tilewright.program import tile_grid, tile_kernel
+from tilewright.program.nested import nested, one_box
 from tilewright.program.tile_grid import tile_bytes
 from tilewright.program.work import (
     NEARLY,
@@ -32,6 +33,8 @@ __all__ = [
     "cheapest",
     "choose",
     "lengths_to_try",
+    "longest",
+    "same_with",
     "smallest",
     "tile_bytes",
     "tileable",
@@ -90,11 +93,16 @@ def choose(work: Work, goal: Goal) -> Tiling | None:
     """The best tiling under the goal; None if not even the smallest tiles fit."""
     groups = tileable(work.op)
     weights, rest, sums = ([d for d in loops if work.lengths[d] > 1] for loops in groups)
+    inner = [d for d in nested(work.op) if work.lengths[d] > 1]
+    groups = ([*groups[0], *inner], groups[1], groups[2])
     rest = [*work.at_most, *(d for d in rest if d not in work.at_most)]
     plain = [weights[:1] + rest[:1], weights[:1] + rest[:2], weights[:1] + rest[:2] + sums[:1]]
+    if inner:
+        both = weights[:1] + inner[:1]
+        plain += [both + rest[:1], both + sums[:1]]
     found = [_best(work, loops, groups, goal) for loops in _distinct(plain)]
     if not any(found):
-        more = (weights + rest, weights + rest + sums)
+        more = (weights + inner + rest, weights + inner + rest + sums)
         found = [_best(work, loops, groups, goal) for loops in more]
     fitting = [tiling for tiling in found if tiling is not None]
     return min(fitting, key=_value, default=None)
@@ -103,7 +111,8 @@ def choose(work: Work, goal: Goal) -> Tiling | None:
 def smallest(work: Work) -> tuple[tuple[Tenant, ...], dict[str, int]]:
     """The smallest tiles: sums whole, or cut with partial sums beside them if that takes less."""
     weights, rest, sums = tileable(work.op)
-    whole_sums = {d: 1 if d in (*weights, *rest) else n for d, n in work.lengths.items()}
+    cut = (*weights, *nested(work.op), *rest)
+    whole_sums = {d: 1 if d in cut else n for d, n in work.lengths.items()}
     choices = [(work.tenants, whole_sums)]
     if sums and work.partial is not None:
         choices.append(((*work.tenants, work.partial), {**whole_sums, **dict.fromkeys(sums, 1)}))
@@ -142,9 +151,10 @@ def _thinned(choices: list[list[int]]) -> list[list[int]]:
 def _best(work: Work, loops: list[str], groups: Groups, goal: Goal) -> Tiling | None:
     if work.partial is not None and any(d in groups[2] for d in loops):
         work = replace(work, tenants=(*work.tenants, work.partial))
+    around = [outer for inner, outer in nested(work.op).items() if inner in loops]
     choices = _thinned(
         [
-            lengths_to_try(min(work.lengths[d], work.at_most.get(d, MOST)), work.unrolled.get(d, 1))
+            [1] if d in around else lengths_to_try(longest(work, d), work.unrolled.get(d, 1))
             for d in loops
         ]
     )
@@ -155,11 +165,45 @@ def _best(work: Work, loops: list[str], groups: Groups, goal: Goal) -> Tiling | 
         orders=_orders(groups, loops),
         goal=goal,
     )
+    return min(_tilings(trial), key=_value, default=None)
+
+
+def _tilings(trial: Trial) -> list[Tiling]:
+    """The best tiling for every order of the tiles that fits."""
     told = _told(trial)
     found = tile_kernel.tilings(trial, told)
     if found is None:
         found = [cheapest(trial, candidates, told) for candidates in tile_grid.candidates(trial)]
-    return min(found, key=_value, default=None)
+    return found
+
+
+def longest(work: Work, dim: str) -> int:
+    """The longest tile along a loop."""
+    return min(work.lengths[dim], work.at_most.get(dim, MOST))
+
+
+def same_with(
+    work: Work, tiling: Tiling, row: tuple[int, ...], tile_cycles: int | None = None
+) -> Tiling | None:
+    """A tiling with other lengths of the loops of its order, for latency; None if they do not fit.
+
+    `tile_cycles` is what computing a tile takes, where that is known better than by an estimate.
+    """
+    loops = tiling.order
+    if not one_box({**work.lengths, **dict(zip(loops, row, strict=True))}, work.op):
+        return None
+    if work.partial is not None and any(d in tileable(work.op)[2] for d in loops):
+        work = replace(work, tenants=(*work.tenants, work.partial))
+    model = None if tile_cycles is None else lambda lengths: tile_cycles
+    choices = tuple((length,) for length in row)
+    trial = Trial(
+        work=replace(work, tile_cycles=model, told={}),
+        loops=loops,
+        choices=choices,
+        orders=(loops,),
+        goal="latency",
+    )
+    return next((found for found in _tilings(trial) if found.doubled == tiling.doubled), None)
 
 
 def _told(trial: Trial) -> Callable[[int], int | None]:

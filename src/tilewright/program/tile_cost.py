@@ -14,7 +14,12 @@ from tilewright.mapping.hierarchy import Hierarchy, hierarchy_of, partial_sum_bi
 from tilewright.mapping.nest import LoopNest, nest_of, window_elements, with_partial_sums
 from tilewright.mapping.network import default_vector_unit
 from tilewright.mapping.search import Mapped, SearchOptions
-from tilewright.mapping.tile_search import fewest_steps, map_tile, ranked_unrollings
+from tilewright.mapping.tile_search import (
+    fewest_steps,
+    map_tile,
+    quick_cycles,
+    ranked_unrollings,
+)
 from tilewright.mapping.timed_search import TimedOp, map_timed_op, map_timed_tile
 from tilewright.network.graph import Network, Op
 from tilewright.program.core_model import CoreModelCosts, core_model_costs
@@ -58,6 +63,7 @@ class TileCosts:
     core_model: CoreModelCosts | None = field(init=False)
     """What tells the cycles of tiles instead of their mappings."""
     _found: dict[object, TileCost] = field(default_factory=dict)
+    _quick: dict[object, int | None] = field(default_factory=dict)
     _nests: dict[str, tuple[LoopNest, Hierarchy]] = field(default_factory=dict)
     _hierarchies: dict[tuple[str, ...], Hierarchy] = field(default_factory=dict)
     _timed: dict[tuple[LoopNest, Hierarchy], TimedOp] = field(default_factory=dict)
@@ -135,6 +141,40 @@ class TileCosts:
             return model.cycles(stage, lengths, (cut, cut))
 
         return cycles
+
+    def cycles_of(
+        self, stage: Stage, *, quickly: bool
+    ) -> Callable[[Mapping[str, int]], int | None] | None:
+        """Cycles of a stage's tiles by the lengths of their loops, if they run by mappings.
+
+        By the best mapping, or by a good one that is quickly found; None if a tile has none.
+        """
+        if self.core_model is not None or stage.worker != "array":
+            return None
+        loops = stage.tileable[2]
+
+        def cycles(lengths: Mapping[str, int]) -> int | None:
+            cut = any(lengths[loop] < stage.op.sizes[loop] for loop in loops)
+            sums = Sums(continued=cut, unfinished=cut)
+            if quickly:
+                return self._quick_cycles(stage.op, lengths, sums)
+            try:
+                return self.on_array(stage.op, lengths, sums).cycles
+            except InfeasibleError:
+                return None
+
+        return cycles
+
+    def _quick_cycles(self, op: Op, lengths: Mapping[str, int], sums: Sums) -> int | None:
+        nest, hierarchy = self.nest(op)
+        tile = tile_nest(nest, lengths, unfinished=sums.unfinished)
+        key = (tile, hierarchy, sums)
+        if key not in self._quick:
+            cycles = quick_cycles(tile, hierarchy, self.options, self._ranked(nest, hierarchy))
+            if cycles is not None and sums.continued:
+                cycles += self._taken_up(tile)[0]
+            self._quick[key] = None if cycles is None else ceil(cycles)
+        return self._quick[key]
 
     def told_of(self, stage: Stage) -> dict[object, dict[int, int | None]]:
         """What the core's own model has said of a stage's tiles, for the choice of tiles."""
@@ -219,17 +259,21 @@ class TileCosts:
     def _with_sums(self, mapped: Mapped, tile: LoopNest, sums: Sums) -> TileCost:
         """A mapping's cost, and that of reading the partial sums it goes on from."""
         cycles, charges = mapped.cost.cycles, _charges(mapped)
-        home = self.places.home(OUTPUT_OPERAND)
-        if sums.continued and home is not None:
-            port = home.port(OUTPUT_OPERAND, "tl") or home.ports[0]
-            result = tile.operands[0]
-            bits = result.bits
-            for axis in result.axes:
-                bits *= tile.sizes.get(axis, 1)
-            cycles += ceil(bits / port.bits_per_cycle)
-            energy = bits / port.bits_per_cycle * home.read_pj
-            charges = (*charges, Charge(home.name, ceil(bits / 8), 0, energy))
+        if sums.continued:
+            taken_up, more = self._taken_up(tile)
+            cycles, charges = cycles + taken_up, (*charges, *more)
         return TileCost(cycles=ceil(cycles), charges=charges, mapping=len(self.mappings) - 1)
+
+    def _taken_up(self, tile: LoopNest) -> tuple[int, tuple[Charge, ...]]:
+        """What it costs to read the partial sums that a tile goes on from."""
+        home = self.places.home(OUTPUT_OPERAND)
+        if home is None:
+            return 0, ()
+        port = home.port(OUTPUT_OPERAND, "tl") or home.ports[0]
+        result = tile.operands[0]
+        bits = result.bits * prod(tile.sizes.get(axis, 1) for axis in result.axes)
+        energy = bits / port.bits_per_cycle * home.read_pj
+        return ceil(bits / port.bits_per_cycle), (Charge(home.name, ceil(bits / 8), 0, energy),)
 
     def on_vector_unit(
         self, points: int, reads: Mapping[str, int], writes: Mapping[str, int]

@@ -66,12 +66,13 @@ def _with_addresses_at_once(base: Policy, second: Policy) -> Iterator[Rule]:
     yield Rule(early, is_replanned=True)
     yield Rule(replace(base, prefetch=False))
     yield Rule(replace(base, key="slack"))
-    yield Rule(early)
     yield Rule(eager)
+    yield Rule(replace(early, key="slack"))
+    yield Rule(replace(early, by_life=False))
     yield Rule(late)
     yield Rule(second)
     yield _AGAIN
-    yield Rule(replace(early, by_life=False))
+    yield Rule(early)
     yield Rule(early, is_replanned=True)
     yield Rule(base, is_replanned=True)
 

@@ -1,0 +1,109 @@
+"""Kernels within groups: cut where a tile has one group, and nowhere else."""
+
+from dataclasses import replace
+
+import pytest
+from tests.small_machines import Small, small_machine
+
+import tilewright
+from tilewright.network import moves, nests, windows
+from tilewright.network.graph import Op, Operand
+from tilewright.network.nests import Nest
+from tilewright.network.zoo import layers
+from tilewright.program.nested import nested, one_box
+from tilewright.program.tile import Tenant, Work, choose, same_with
+
+
+def op_of(kind: str, nest: Nest) -> Op:
+    return Op(
+        name="op",
+        kind=kind,
+        dims=nest.dims,
+        inputs=tuple(
+            Operand(name=name, tensor=name, index=index)
+            for name, index in zip(("I", "W"), nest.inputs, strict=False)
+        ),
+        outputs=(Operand(name="O", tensor="O", index=nest.output),),
+        accumulator_bits=32,
+        coupled=nest.coupled,
+    )
+
+
+def grouped(channels: int, kernels: int, group: int) -> Op:
+    """A convolution of 1 x 1 over 4 rows of 4."""
+    window = windows.Window(kernel=1)
+    shape = (1, channels, 4, 4)
+    nest = windows.conv(shape, kernels, group, [window, window], windows.ONNX_CONV)
+    return op_of("conv", nest)
+
+
+def weights_only(op: Op, room: int) -> Work:
+    """Weights come through a memory, 4 B a cycle; data and results lie elsewhere."""
+    tenant = Tenant(
+        operand=op.inputs[1],
+        shape=(op.sizes["G"] * op.sizes["K"], op.sizes["C"], 1, 1),
+        bits=8,
+        memory="weights",
+        bytes_per_cycle=4.0,
+        setup_cycles=0,
+        pj_per_byte=1.0,
+        constant=True,
+    )
+    return Work(
+        op=op, lengths=op.sizes, tenants=(tenant,), room={"weights": room}, unrolled={"K": 4}
+    )
+
+
+def test_kernels_lie_within_their_group() -> None:
+    assert nested(grouped(16, 24, 2)) == {"K": "G"}
+
+
+def test_without_groups_or_with_one_kernel_each_there_is_nothing_within() -> None:
+    assert nested(grouped(16, 24, 1)) == {}
+    assert nested(grouped(16, 16, 16)) == {}
+
+
+def test_other_ops_have_no_such_loops() -> None:
+    assert nested(op_of("matmul", nests.matmul((10, 12), (12, 9)))) == {}
+    assert nested(op_of("add", nests.elementwise((2, 6, 3)))) == {}
+    assert nested(op_of("transpose", moves.transpose((2, 6, 3), (0, 2, 1)))) == {}
+
+
+def test_a_tile_with_kernels_of_two_groups_is_no_box() -> None:
+    op = grouped(16, 24, 2)
+    assert one_box(op.sizes, op)
+    assert one_box({**op.sizes, "G": 1, "K": 4}, op)
+    assert not one_box({**op.sizes, "G": 2, "K": 4}, op)
+
+
+@pytest.mark.parametrize("room", [1, 4, 7, 10])
+def test_kernels_are_cut_where_a_group_does_not_fit(room: int) -> None:
+    """A group has 12 kernels of a byte, and no sums that could be cut instead."""
+    found = choose(weights_only(grouped(2, 24, 2), room), "latency")
+    assert found is not None
+    assert found.lengths["G"] == 1
+    assert found.lengths["K"] <= room
+
+
+def test_lengths_that_are_no_box_are_refused() -> None:
+    work = weights_only(grouped(2, 24, 2), 100)
+    found = choose(work, "latency")
+    assert found is not None
+    both = replace(found, order=("G", "K"))
+    assert same_with(work, both, (1, 4)) is not None
+    assert same_with(work, both, (2, 12)) is not None
+    assert same_with(work, both, (2, 4)) is None
+
+
+def test_a_plan_of_groups_larger_than_the_scratchpad_is_sound() -> None:
+    net = layers.draft("grouped", 8)
+    data = layers.given(net, "x", (1, 32, 5, 5))
+    window = replace(layers.square(3, 1, 1), group=2)
+    made = layers.conv(net, "conv", data, 64, window)
+    network = net.builder.finish([made.name])
+    # A group has 32 x 16 x 9 = 4,608 B of weights.
+    machine = small_machine(Small(kind="split", size_bytes=2048))
+    plan = tilewright.plan(network, machine)
+    kernels = {span[2] - span[1] for t in plan.program.tasks for span in t.tile if span[0] == "K"}
+    assert plan.options.checked
+    assert max(kernels) < 32
