@@ -93,6 +93,10 @@ class Flow:
         """The most rows that a stage makes at once."""
         return max(turn.stop - turn.start for turn in self.turns if turn.stage == stage)
 
+    def slicing_of(self, maker: int) -> Slicing:
+        """How what a stage makes on demand is cut."""
+        return next(way for way in self.slicings.values() if way.maker == maker)
+
 
 def flow_of(rows: Rows, cascade: Cascade) -> Flow | None:
     """A cascade step by step; None if these stages cannot run so."""

@@ -107,7 +107,11 @@ class Emitter:
             for tile in _in_turn(tiles):
                 self._emit_tile(turn.stage, tile, sharing)
             self._writes.forget_sums()
-            makers = [self._held.pieces[u.root].maker for u in uses.inputs if u.root in flow.pieces]
+            makers = [
+                self._held.pieces[u.root].slicing.maker
+                for u in uses.inputs
+                if u.root in flow.pieces
+            ]
             for number in (turn.stage, *makers):
                 if number not in self.layout.lasting:
                     read = self._uses_of(number).inputs
@@ -216,9 +220,14 @@ class Emitter:
         pieces = self._held.pieces.get(use.root)
         missing = None if pieces is None else pieces.missing(box)
         if pieces is not None and missing is not None:
-            ranges = ranges_of(self.stages[pieces.maker], missing)
-            part = self.layout.parts[pieces.maker][core]
-            self._emit_tile(pieces.maker, Tile(core, part, ranges, WHOLE_SUM), {})
+            maker = pieces.slicing.maker
+            part = self.layout.parts[maker][core]
+            asked = ranges_of(self.stages[maker], missing)
+            ranges = {
+                dim: (max(start, part[dim][0]), min(stop, part[dim][1]))
+                for dim, (start, stop) in asked.items()
+            }
+            self._emit_tile(maker, Tile(core, part, ranges, WHOLE_SUM), {})
 
     def _task(
         self,

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 from tilewright.errors import InfeasibleError, Problem
-from tilewright.program.boxes import is_empty, overlap, shifted
+from tilewright.program.boxes import is_empty, overlap, shifted, whole
 from tilewright.program.build import Builder, Copy
 from tilewright.program.cascade import Flow
 from tilewright.program.homes import Homes
@@ -82,8 +82,9 @@ class Held:
             )
         for root, roll in flow.pieces.items():
             space = self.homes.places.named(self.homes.of_kept(root), 0)
-            maker = self.layout.makers[root]
-            self.pieces[root] = Pieces(self.builder, space, root, roll.axis, maker)
+            slicing = flow.slicing_of(self.layout.makers[root])
+            box = whole(self.homes.network.by_name[root].shape)
+            self.pieces[root] = Pieces(self.builder, space, root, box, roll.axis, slicing)
 
     def end_cascade(self) -> None:
         """Forget the rolling buffers."""

@@ -4,6 +4,7 @@ from dataclasses import dataclass, field
 
 from tilewright.program.build import Builder
 from tilewright.program.model import Access, Box, Space
+from tilewright.program.slicing import Slicing
 
 
 @dataclass
@@ -13,32 +14,38 @@ class Pieces:
     builder: Builder
     space: Space
     tensor: str
+    whole: Box
     axis: int
-    maker: int
-    """The stage that makes them."""
-    _found: dict[Box, dict[int, int]] = field(default_factory=dict)
+    slicing: Slicing
+    _found: dict[tuple[int, int], dict[int, int]] = field(default_factory=dict)
     """By slice the buffers of its rows."""
 
     def missing(self, box: Box) -> Box | None:
-        """The rows of a box that nobody has made yet."""
+        """The rows of the slices of a box that nobody has made yet."""
         start, stop = box[self.axis]
-        known = self._found.get(self._slice(box), {})
+        known = self._found.get(box[self.slicing.axis], {})
         first = next((row for row in range(start, stop) if row not in known), stop)
-        return None if first == stop else self._with_rows(box, (first, stop))
+        return None if first == stop else self._rows_of_slice(box, (first, stop))
 
     def accesses(self, box: Box) -> list[Access]:
         """Where the rows of a box lie, or are to lie."""
-        rows = self._found.setdefault(self._slice(box), {})
+        rows = self._found.setdefault(box[self.slicing.axis], {})
         found = []
         for row in range(*box[self.axis]):
-            part = self._with_rows(box, (row, row + 1))
             if row not in rows:
+                part = self._rows_of_slice(box, (row, row + 1))
                 rows[row] = self.builder.buffer(self.tensor, part, self.space)
-            found.append(Access(rows[row], part))
+            found.append(Access(rows[row], _with(box, self.axis, (row, row + 1))))
         return found
 
-    def _slice(self, box: Box) -> Box:
-        return self._with_rows(box, (0, 0))
+    def _rows_of_slice(self, box: Box, rows: tuple[int, int]) -> Box:
+        """Some rows of the slices that a box touches, whole along all other axes.
 
-    def _with_rows(self, box: Box, rows: tuple[int, int]) -> Box:
-        return (*box[: self.axis], rows, *box[self.axis + 1 :])
+        Boxes of a reader may overlap there, and nothing is made twice.
+        """
+        cut = self.slicing.axis
+        return _with(_with(self.whole, cut, box[cut]), self.axis, rows)
+
+
+def _with(box: Box, axis: int, ends: tuple[int, int]) -> Box:
+    return (*box[:axis], ends, *box[axis + 1 :])
