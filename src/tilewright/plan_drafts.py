@@ -18,7 +18,7 @@ from tilewright.replay.check import check
 from tilewright.schedule.bounds import Bounds, bounds
 from tilewright.schedule.control_edges import control_edges
 from tilewright.schedule.packed import packed
-from tilewright.schedule.schedule import schedule, schedule_in_order
+from tilewright.schedule.schedule import schedule, schedule_below, schedule_in_order
 from tilewright.strategy.choose import Aim, Chosen, choose
 from tilewright.strategy.scene import scene_of
 
@@ -139,20 +139,22 @@ class Drafts:
     def draft(self, candidate: Candidate, rival: Draft | None = None) -> Draft | None:
         """A candidate with times and addresses; None if it does not fit.
 
-        None also if it cannot be better than a rival.
+        None also if it is found not to be better than a rival.
         """
         goal, options = self.goal, self.options.schedule
-        if rival is not None:
-            if candidate.least_value(goal) >= rival.value(goal):
-                return None
-            options = replace(options, portfolio_tasks=RIVAL_TASKS)
+        if rival is not None and candidate.least_value(goal) >= rival.value(goal):
+            return None
         if rival is not None or self.refusals:
             # Only the first refusal is ever shown.
             options = replace(options, explain_trials=0, order_sets=0)
         self.watcher("times")
-        program = candidate.lowered.program
+        program, least = candidate.lowered.program, candidate.least
+        if rival is not None and goal == "latency":
+            options = replace(options, portfolio_tasks=RIVAL_TASKS)
+            faster = schedule_below(program, rival.timetable.cycles, options, least)
+            return None if faster is None else Draft(candidate=candidate, timetable=faster)
         try:
-            timetable = schedule(program, options, candidate.least)
+            timetable = schedule(program, options, least)
         except InfeasibleError as error:
             self.refusals.append(error)
             return None

@@ -27,6 +27,9 @@ BUSY = 0.9
 MOST_SMALLER = 4
 """So many sizes of smaller scratchpads are looked at for the sake of a plan in larger ones."""
 
+HOPE = 1.02
+"""Nor any smaller ones than those whose candidates take this factor of the best at least."""
+
 FIRST_SHARE = 1 / 64
 """Of the scratchpads, where nothing is known of what is needed."""
 
@@ -77,7 +80,7 @@ def best_plan(drafts_on: Callable[[Machine], Drafts], machine: Machine) -> Plan:
 def _may_be_better(seen: Sequence[Candidate], best: Draft, drafts: Drafts) -> bool:
     """Whether still smaller scratchpads are worth a look after those of some candidates."""
     goal = drafts.goal
-    if all(candidate.least_value(goal) > best.value(goal) for candidate in seen):
+    if all(candidate.least_value(goal)[0] > HOPE * best.value(goal)[0] for candidate in seen):
         return False
     n_tasks = max(len(candidate.lowered.program.tasks) for candidate in seen)
     return goal == "traffic" or n_tasks <= drafts.options.smaller_tasks

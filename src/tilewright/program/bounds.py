@@ -122,8 +122,10 @@ def _reads_all(stage: Stage, operand: Operand, tensor: Tensor) -> bool:
     for axis, size in zip(operand.index, tensor.shape, strict=True):
         read = np.array([axis.offset])
         for dim, factor in axis.terms:
-            read = np.unique(np.add.outer(read, factor * np.arange(stage.op.sizes[dim])))
-        if np.count_nonzero((read >= 0) & (read < size)) < size:
+            read = np.add.outer(read, factor * np.arange(stage.op.sizes[dim])).ravel()
+        is_read = np.zeros(size, dtype=bool)
+        is_read[read[(read >= 0) & (read < size)]] = True
+        if not is_read.all():
             return False
     return True
 

@@ -12,7 +12,16 @@ from heapq import heappop, heappush
 from math import prod
 from typing import NamedTuple
 
+import numpy as np
+import numpy.typing as npt
+
 from tilewright.program.model import Access, Box, Program, Timetable
+
+_FEW_USES = 32
+"""So many uses are compared one by one as fast as with one operation on arrays (measured)."""
+
+_EVERYWHERE = -(1 << 62)
+"""Below every begin of a box, and below every end with its sign turned."""
 
 
 class PlaceUse(NamedTuple):
@@ -45,6 +54,71 @@ class _Seen:
         return _Seen(self.use, self.turn, self.is_read, self.is_overwritten)
 
 
+class _Uses:
+    """Uses of one holder in the order in which they came, found by where their boxes lie.
+
+    A buffer may be written in thousands of boxes. So the corners of all but the last few uses are
+    also columns of an array: first the begins along every axis, then the ends, their signs turned.
+    """
+
+    __slots__ = ("corners", "seen")
+
+    def __init__(self, seen: Sequence[_Seen] = ()) -> None:
+        self.seen = list(seen)
+        self.corners: npt.NDArray[np.int64] | None = None
+        if len(self.seen) > _FEW_USES:
+            self._file()
+
+    def copy(self) -> "_Uses":
+        """Uses that can go their own way; arrays of corners are replaced, never changed."""
+        twin = _Uses()
+        twin.seen, twin.corners = [seen.copy() for seen in self.seen], self.corners
+        return twin
+
+    def near(self, box: Box | None) -> Sequence[int]:
+        """Places in `seen`, ascending: of all that share elements with a box or lie inside it.
+
+        Others may be among them.
+        """
+        if box is None or self.corners is None:
+            return range(len(self.seen))
+        limits = [end for _, end in box] + [-begin for begin, _ in box]
+        close = (self.corners <= np.array(limits, dtype=np.int64)[:, None]).all(axis=0)
+        found: list[int] = np.flatnonzero(close).tolist()
+        return [*found, *range(len(close), len(self.seen))]
+
+    def add(self, new: _Seen) -> None:
+        """Put one at the end."""
+        self.seen.append(new)
+        filed = 0 if self.corners is None else self.corners.shape[1]
+        if len(self.seen) - filed > _FEW_USES:
+            self._file()
+
+    def drop(self, places: Sequence[int]) -> None:
+        """Take out those at some places, which ascend."""
+        for place in reversed(places):
+            del self.seen[place]
+        if self.corners is not None and places and places[0] < self.corners.shape[1]:
+            filed = [place for place in places if place < self.corners.shape[1]]
+            self.corners = np.delete(self.corners, filed, axis=1)
+
+    def _file(self) -> None:
+        """Put the corners of all uses into the array."""
+        filed = 0 if self.corners is None else self.corners.shape[1]
+        boxes = [seen.use.box for seen in self.seen[filed:]]
+        axes = next((len(box) for box in boxes if box is not None), None)
+        if axes is None:
+            return
+        everywhere = [_EVERYWHERE] * (2 * axes)
+        rows = [
+            everywhere if box is None else [begin for begin, _ in box] + [-end for _, end in box]
+            for box in boxes
+        ]
+        columns = np.array(rows, dtype=np.int64).reshape(len(rows), 2 * axes).T
+        parts = [columns] if self.corners is None else [self.corners, columns]
+        self.corners = np.concatenate(parts, axis=1)
+
+
 @dataclass(slots=True)
 class _Segment:
     """Addresses up to the next segment: who used them for the holder.
@@ -54,13 +128,12 @@ class _Segment:
 
     holder: Hashable
     before: tuple[int, ...] = ()
-    writers: list[_Seen] = field(default_factory=list)
-    readers: list[_Seen] = field(default_factory=list)
+    writers: _Uses = field(default_factory=_Uses)
+    readers: _Uses = field(default_factory=_Uses)
 
     def copy(self) -> "_Segment":
         """A segment that can go its own way."""
-        writers, readers = [w.copy() for w in self.writers], [r.copy() for r in self.readers]
-        return _Segment(self.holder, self.before, writers, readers)
+        return _Segment(self.holder, self.before, self.writers.copy(), self.readers.copy())
 
 
 def control_edges(timetable: Timetable) -> tuple[tuple[int, int], ...]:
@@ -158,43 +231,59 @@ class _Space:
 
 
 def _has_one_user(segment: _Segment) -> bool:
-    return len(segment.writers) + len(segment.readers) == 1
+    return len(segment.writers.seen) + len(segment.readers.seen) == 1
 
 
 def _waits(segment: _Segment, new: _Seen) -> list[int]:
     """Tasks that a use of one segment waits for."""
     use = new.use
     if segment.holder != use.holder:
-        old = (*segment.writers, *segment.readers)
+        old = (*segment.writers.seen, *segment.readers.seen)
         last = [s.use.task for s in old if not (s.is_read or s.is_overwritten)]
         segment.before = tuple(dict.fromkeys(last)) or segment.before
-        segment.holder, segment.writers, segment.readers = use.holder, [], []
-    met = [writer for writer in segment.writers if _conflict(writer.use, use)]
+        segment.holder, segment.writers, segment.readers = use.holder, _Uses(), _Uses()
+    writers, readers = segment.writers.seen, segment.readers.seen
+    near_writers = segment.writers.near(use.box)
+    near_readers = segment.readers.near(use.box)
+    met = [writers[at] for at in near_writers if _conflict(writers[at].use, use)]
     if use.is_write:
-        met += [reader for reader in segment.readers if _conflict(reader.use, use)]
-    waits = [seen.use.task for seen in met if not _is_behind(seen, met)]
+        met += [readers[at] for at in near_readers if _conflict(readers[at].use, use)]
+    waits = _needed(met)
     for seen in met:
         if use.is_write:
             seen.is_overwritten = True
         else:
             seen.is_read = True
     if use.is_write:
-        segment.writers = [w for w in segment.writers if not _covers(use.box, w.use.box)]
-        segment.readers = [r for r in segment.readers if not _covers(use.box, r.use.box)]
-    segment.readers = [r for r in segment.readers if not _is_implied(r.use, use)]
-    (segment.writers if use.is_write else segment.readers).append(new.copy())
+        gone = [at for at in near_writers if _covers(use.box, writers[at].use.box)]
+        segment.writers.drop(gone)
+    segment.readers.drop([at for at in near_readers if _is_replaced(readers[at].use, use)])
+    (segment.writers if use.is_write else segment.readers).add(new.copy())
     return waits if met else list(segment.before)
 
 
-def _is_implied(old: PlaceUse, new: PlaceUse) -> bool:
-    """Whether whoever waits for an old reader will wait for a later one of the same queue."""
-    return old.queue == new.queue != -1 and _covers(new.box, old.box)
+def _is_replaced(old: PlaceUse, new: PlaceUse) -> bool:
+    """Whether whoever would wait for an old reader will wait for a new use of the same holder."""
+    if not new.is_write and not old.queue == new.queue != -1:
+        return False
+    return _covers(new.box, old.box)
+
+
+def _needed(met: Sequence[_Seen]) -> list[int]:
+    """The tasks of `met` without those that one waits for anyway by waiting for the others."""
+    uses: _Uses | None = None
+    needed: list[int] = []
+    for seen in met:
+        if seen.is_read or seen.is_overwritten:
+            uses = uses or _Uses(met)
+            if _is_behind(seen, [met[at] for at in uses.near(seen.use.box)]):
+                continue
+        needed.append(seen.use.task)
+    return needed
 
 
 def _is_behind(seen: _Seen, met: Sequence[_Seen]) -> bool:
     """Whether waiting for all of `met` but this use means waiting for this one as well."""
-    if not (seen.is_read or seen.is_overwritten):
-        return False
     return any(later.turn > seen.turn and _conflict(later.use, seen.use) for later in met)
 
 
