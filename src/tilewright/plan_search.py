@@ -234,7 +234,8 @@ def plan_in_least_memory(drafts_on: Callable[[Machine], Drafts], machine: Machin
     """The plan in the smallest scratchpads, all cut alike, in which one was found.
 
     Sizes are tried upwards from a little more than the choice of cascades believes in, in growing
-    steps, and from the first that holds a plan downwards again, with what is chosen there.
+    steps, and from the first that holds a plan downwards again, with what is chosen there; and
+    once more with what is chosen if there is less than that.
 
     Raises:
         InfeasibleError: no strategy fits, even with all there is.
@@ -249,8 +250,27 @@ def plan_in_least_memory(drafts_on: Callable[[Machine], Drafts], machine: Machin
         fails, share, growth = share, min(1.0, share * (1 + growth)), 2 * growth
         found = _within(drafts_on(_cut(machine, share)), strategies)
     holds = share
-    strategies, share = _least(drafts_on(_cut(machine, holds)), holds)
-    for _ in range(drafts.options.memory_trials):
+    for wanted in (1.0, 1 / NEARLY):
+        at_hand = wanted * holds
+        strategies, share = _least(drafts_on(_cut(machine, at_hand)), at_hand)
+        if wanted == 1.0 or share < at_hand:
+            smaller, holds = _smallest((drafts_on, machine), strategies, share, (fails, holds))
+            found = smaller or found
+        fails = 0.0
+    return drafts.finished(found)
+
+
+def _smallest(
+    where: tuple[Callable[[Machine], Drafts], Machine],
+    strategies: Sequence[Strategy],
+    share: float,
+    between: tuple[float, float],
+) -> tuple[Draft | None, float]:
+    """The draft in the least memory between two sizes, and its size; the second holds a plan."""
+    drafts_on, machine = where
+    fails, holds = between
+    found: Draft | None = None
+    for _ in range(drafts_on(machine).options.memory_trials):
         if not fails * NEARLY < share < holds / NEARLY:
             share = (fails + holds) / 2
         cut = _cut(machine, share)
@@ -261,7 +281,7 @@ def plan_in_least_memory(drafts_on: Callable[[Machine], Drafts], machine: Machin
             fails = share
         else:
             found, holds = smaller, share
-    return drafts.finished(found)
+    return found, holds
 
 
 def _least(drafts: Drafts, whole: float) -> tuple[list[Strategy], float]:
@@ -289,7 +309,9 @@ def _within(drafts: Drafts, strategies: Sequence[Strategy]) -> Draft | None:
     for strategy in strategies:
         candidate = drafts.candidate("latency", strategy, LITTLE_TILES)
         if candidate is not None:
-            draft = drafts.draft_in_order(candidate) or drafts.draft(candidate)
+            draft = drafts.draft_in_order(candidate)
+            if draft is None and drafts.prepared.places.overflow() is not None:
+                draft = drafts.draft(candidate)
             if draft is not None:
                 return draft
     return None

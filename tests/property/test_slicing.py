@@ -115,6 +115,15 @@ def test_with_a_stride_of_two_one_row_waits_and_two_come() -> None:
     assert most_held(made, "expand") == 9 * 32 + 2 * 9 * 16
 
 
+def test_nothing_is_made_twice_where_the_reader_is_cut_along_columns_too() -> None:
+    network = bottleneck(16, 2 * SLICE, layers.square(3, 1, 1, group=2 * SLICE))
+    made = planned(network, Small(size_bytes=2200), 1, (0,))
+    tasks = made.lowered.program.tasks
+    assert any("depthwise" in task.name and "OX8:16" in task.name for task in tasks)
+    assert problems(made.timetable, network) == []
+    assert verify(made.timetable, network).agrees
+
+
 def test_what_sums_over_channels_is_not_read_in_slices_of_them() -> None:
     network = bottleneck(8, 2 * SLICE, layers.square(3, 1, 1, group=2 * SLICE))
     rows = prepared(network, small_machine(Small())).rows

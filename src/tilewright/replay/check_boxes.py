@@ -13,6 +13,9 @@ from tilewright.program.model import Access, Box, Buffer, Program
 
 Shape = tuple[int, ...]
 
+FEW_COVERS = 16
+"""So few boxes are taken away from one faster than they are counted."""
+
 
 def volume(box: Box) -> int:
     """Elements in a box; none if a range is empty or backwards."""
@@ -59,6 +62,8 @@ def minus(box: Box, hole: Box) -> list[Box]:
     >>> minus(((0, 4), (0, 4)), ((1, 4), (2, 9)))
     [((0, 1), (0, 4)), ((1, 4), (0, 2))]
     """
+    if contains(hole, box):
+        return []
     if not overlaps(box, hole):
         return [box]
     left: list[Box] = []
@@ -75,10 +80,22 @@ def minus(box: Box, hole: Box) -> list[Box]:
 
 def uncovered(box: Box, covers: Sequence[Box]) -> list[Box]:
     """What is left of a box when all of `covers` are taken away."""
+    # What thousands of tiles leave of an op falls apart into many boxes before it is nothing.
+    if len(covers) > FEW_COVERS and fill(box, covers):
+        return []
     left = [box] if volume(box) else []
     for cover in covers:
         left = [part for piece in left for part in minus(piece, cover)]
     return left
+
+
+def fill(box: Box, parts: Sequence[Box]) -> bool:
+    """Whether parts of a box, no two of which overlap, have together as many elements as it."""
+    return (
+        sum(map(volume, parts)) == volume(box)
+        and all(contains(box, part) for part in parts)
+        and not overlapping_pairs(parts)
+    )
 
 
 def shifted(box: Box, shift: Sequence[int]) -> Box:
@@ -86,16 +103,24 @@ def shifted(box: Box, shift: Sequence[int]) -> Box:
     return tuple([(begin + by, end + by) for (begin, end), by in zip(box, shift, strict=True)])
 
 
-def overlapping_pairs(boxes: Sequence[Box]) -> Iterator[tuple[int, int]]:
-    """Indices i < j of all boxes, none of them empty, that share elements."""
+def overlapping_pairs(boxes: Sequence[Box]) -> list[tuple[int, int]]:
+    """Indices i < j of all boxes, none of them empty, that share elements, sorted."""
     if len(boxes) < 2 or not boxes[0]:
-        yield from ((i, j) for j in range(len(boxes)) for i in range(j))
-        return
+        return [(i, j) for i in range(len(boxes)) for j in range(i + 1, len(boxes))]
     ranges = np.array(boxes, dtype=np.int64)
-    begins, ends = ranges[:, :, 0], ranges[:, :, 1]
-    for i in range(len(boxes) - 1):
-        meet = (begins[i + 1 :] < ends[i]) & (begins[i] < ends[i + 1 :])
-        yield from ((i, i + 1 + int(j)) for j in np.flatnonzero(meet.all(axis=1)))
+    axis = max(range(len(boxes[0])), key=lambda a: (len({box[a][0] for box in boxes}), -a))
+    order = np.argsort(ranges[:, axis, 0], kind="stable")
+    begins, ends = np.ascontiguousarray(ranges[order].transpose(2, 1, 0))
+    # Along the axis with the most begins, a box can only meet those that begin before it ends.
+    stops = np.searchsorted(begins[axis], ends[axis]).tolist()
+    found: list[tuple[int, int]] = []
+    for at, stop in enumerate(stops):
+        if stop > at + 1:
+            meet = begins[:, at + 1 : stop] < ends[:, at : at + 1]
+            meet &= begins[:, at : at + 1] < ends[:, at + 1 : stop]
+            others = order[at + 1 : stop][meet.all(axis=0)].tolist()
+            found += [tuple(sorted((int(order[at]), other))) for other in others]
+    return sorted(found)
 
 
 def view_shift(buffer: Buffer) -> Shape | None:

@@ -18,8 +18,6 @@ from tilewright.replay.check_boxes import (
     boxes_in_root,
     bytes_of,
     common,
-    contains,
-    minus,
     overlapping_pairs,
     overlaps,
     shape_of,
@@ -29,6 +27,7 @@ from tilewright.replay.check_boxes import (
     view_shift,
     volume,
 )
+from tilewright.replay.check_contents import Contents, Piece
 from tilewright.replay.check_offsets import Offsets
 from tilewright.replay.check_time import cycles_text
 from tilewright.replay.check_transfers import copies, is_plain_copy
@@ -38,19 +37,6 @@ GIVEN = -1
 
 SameData = Callable[[str, str], bool]
 """Whether what was made as the second tensor can be read as the first one."""
-
-
-class Piece(NamedTuple):
-    """What a box of a root holds: data of `tensors`, made by one task.
-
-    `shift` leads from the root's coordinates to the tensor's; it is None, and there may be several
-    tensors, where bytes were copied under another shape.
-    """
-
-    box: Box
-    tensors: tuple[str, ...]
-    shift: tuple[int, ...] | None
-    maker: int
 
 
 class Use(NamedTuple):
@@ -70,7 +56,7 @@ class Walk:
     same_data: SameData
     offsets: Offsets
     later_makers: dict[int, list[tuple[int, str, Box]]]
-    pieces: dict[int, list[Piece]] = field(default_factory=lambda: defaultdict(list))
+    contents: dict[int, Contents] = field(default_factory=lambda: defaultdict(Contents))
     uses: dict[int, list[Use]] = field(default_factory=lambda: defaultdict(list))
     versions: dict[int, int] = field(default_factory=lambda: defaultdict(int))
     """By buffer that is no view: how often it was written."""
@@ -196,19 +182,8 @@ def _make(walk: Walk, access: Access, maker: int) -> None:
 
 def _put(walk: Walk, root: int, pieces: Sequence[Piece], places: Sequence[Box]) -> None:
     """The pieces take the place of whatever was in `places`."""
-    kept = walk.pieces[root]
-    for box in places:
-        kept = [
-            part
-            for piece in kept
-            for part in (_without(piece, box) if overlaps(piece.box, box) else (piece,))
-        ]
-    walk.pieces[root] = [*kept, *pieces]
+    walk.contents[root].put(pieces, places)
     walk.versions[root] += 1
-
-
-def _without(piece: Piece, hole: Box) -> list[Piece]:
-    return [piece._replace(box=part) for part in minus(piece.box, hole)]
 
 
 def _copy(walk: Walk, number: int) -> Iterator[Problem]:
@@ -254,12 +229,7 @@ def _pieces_under(walk: Walk, access: Access) -> list[Piece]:
     """What an access finds, cut to its boxes."""
     program = walk.timetable.program
     wanted = boxes_in_root(program, access)
-    return [
-        piece if contains(box, piece.box) else piece._replace(box=common(piece.box, box))
-        for piece in walk.pieces[program.root(access.buffer)]
-        for box in wanted
-        if overlaps(piece.box, box)
-    ]
+    return walk.contents[program.root(access.buffer)].under(wanted)
 
 
 def _wrong_data(walk: Walk, access: Access, number: int | None) -> Iterator[Problem]:

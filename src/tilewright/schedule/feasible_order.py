@@ -9,14 +9,17 @@ from collections.abc import Iterator, Sequence
 
 from tilewright.schedule.tables import COMPUTE, LOAD, Tables
 
+MOST_LOOKS = 1_000_000
+"""A program whose shortest search looks at more buffers than this, one by one, is not searched."""
+
 
 def feasible_order(tables: Tables, nodes: int) -> list[int] | None:
     """A topological order of all tasks that fits, or None if none was found in so many sets."""
-    search = _Orders(tables, nodes)
-    if len(search.computes) > nodes:
-        # Even without a single wrong turn there are as many sets as tasks.
+    n_computes = sum(kind == COMPUTE for kind in tables.kind)
+    # Even without a single wrong turn there are as many sets as tasks, and each looks at all data.
+    if n_computes > nodes or n_computes * len(tables.users) > MOST_LOOKS:
         return None
-    found = search.first()
+    found = _Orders(tables, nodes).first()
     return None if found is None else _with_transfers(tables, found)
 
 

@@ -11,7 +11,8 @@ from tests.reference_data import ABSENT, REFERENCE_DATA
 from tests.timetable_builder import views_draft
 
 from tilewright.program.model import Box, Slot
-from tilewright.schedule.control_edges import PlaceUse, control_edges, place_edges, reduced
+from tilewright.schedule.control_edges import control_edges, reduced
+from tilewright.schedule.place_edges import PlaceUse, place_edges
 
 CASES_FILE = REFERENCE_DATA / "oracle" / "vpux_cases.json"
 
