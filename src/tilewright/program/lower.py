@@ -1,7 +1,7 @@
 """From a network to a program: tiles become tasks, copies are put in where they are needed."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 from tilewright.machine.model import OUTPUT_OPERAND, Machine
@@ -44,6 +44,11 @@ class Prepared:
     stages: tuple[Stage, ...]
     storage: Mapping[str, Storage]
     rows: Rows
+    remembered: dict[object, dict[tuple[int, int, int, bool], object]] = field(
+        default_factory=dict, compare=False, repr=False
+    )
+    """What is worked out about stages that go together, for machines that are alike: those with
+    other sizes of scratchpads have the same tables."""
 
     @cached_property
     def bounds(self) -> NetworkBounds:

@@ -122,12 +122,17 @@ class Rows:
 
     def private(self, linked: Mapping[int, StageRows]) -> set[str]:
         """Storages that some stages make and read, and nobody else touches."""
-        read = self.readers(linked)
-        found = set()
-        for root in {stage.root for stage in linked.values()} & read.keys():
-            if root not in self._outputs and all(n in linked for n in self.users[root]):
-                found.add(root)
-        return found
+        return {root for root in self.readers(linked) if self.is_private(root, linked)}
+
+    def is_private(self, root: str, linked: Mapping[int, StageRows]) -> bool:
+        """Whether some stages make and read a storage, and nobody else touches it."""
+        users = self.users[root]
+        return (
+            root not in self._outputs
+            and all(n in linked for n in users)
+            and any(linked[n].root == root for n in users)
+            and any(read.root == root for n in users for read in linked[n].reads)
+        )
 
     @cached_property
     def users(self) -> dict[str, list[int]]:

@@ -10,7 +10,7 @@ from tilewright.program.model import Box
 from tilewright.replay.check_boxes import common, contains, minus, overlaps
 
 FEW_PIECES = 32
-"""So many pieces are compared one by one as fast as with one operation on arrays (measured)."""
+"""Up to so many pieces are compared one by one; any limit from 8 to 64 takes the same time."""
 
 
 class Piece(NamedTuple):
@@ -39,8 +39,8 @@ class Contents:
 
     def under(self, wanted: Sequence[Box]) -> list[Piece]:
         """What is found in some boxes, cut to them, in the order of the pieces."""
-        found = sorted((at, number) for number, box in enumerate(wanted) for at in self._met(box))
-        return [_cut(self.pieces[at], wanted[number]) for at, number in found]
+        found = [(at, number) for number, box in enumerate(wanted) for at in self._met(box)]
+        return [_cut(self.pieces[at], wanted[number]) for at, number in sorted(found)]
 
     def put(self, pieces: Sequence[Piece], places: Sequence[Box]) -> None:
         """The pieces take the place of whatever was in `places`."""

@@ -4,7 +4,8 @@ All figures are estimates from sizes and rates alone; whoever chooses lowers and
 choice in the end, and keeps what is really best.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -15,7 +16,8 @@ from tilewright.program.lower import Prepared
 from tilewright.program.residence import Residence
 from tilewright.program.slicing import SLICE, Slicing
 from tilewright.program.tenants import slice_constants
-from tilewright.program.tile import TASK_CYCLES, Goal, smallest, tile_bytes
+from tilewright.program.tile import TASK_CYCLES, Goal, Tiling, smallest, tile_bytes
+from tilewright.strategy.room import Room, Usage
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -49,12 +51,31 @@ class Scene:
     residence: Residence
     _constants: dict[tuple[int, str], list[tuple[str, int, bool]]] = field(default_factory=dict)
     _cycles: dict[tuple[int, str, int], float] = field(default_factory=dict)
+    _smallest: dict[tuple[int, int], Usage] = field(default_factory=dict)
+    _tilings: dict[tuple[int, int], Tiling | None] = field(default_factory=dict)
 
     @cached_property
-    def room(self) -> Mapping[str, int]:
+    def remembered(self) -> dict[tuple[int, int, int, bool], object]:
+        """What others work out about spans: the same for all goals, and for all sizes of
+        scratchpads with which tensors and constants have the same places."""
+        return self.prepared.remembered.setdefault(self._alike, {})
+
+    @cached_property
+    def _alike(self) -> object:
+        """What the figures of spans depend on and sizes of scratchpads might change."""
+        stages = range(len(self.prepared.stages))
+        return (
+            tuple(self.room.sizes),
+            tuple(self.lives.items()),
+            tuple(tuple(self.constants(number, "")) for number in stages),
+            tuple(tuple(sizes.items()) for sizes in self._least_constants),
+        )
+
+    @cached_property
+    def room(self) -> Room:
         """Bytes by scratchpad."""
         spaces = self.prepared.places.spaces
-        return {s.memory: s.size_bytes for s in spaces if s.kind == "scratchpad"}
+        return Room(sizes={s.memory: s.size_bytes for s in spaces if s.kind == "scratchpad"})
 
     @cached_property
     def lives(self) -> Mapping[str, Life]:
@@ -77,6 +98,56 @@ class Scene:
                 is_result=root in results,
             )
         return found
+
+    @cached_property
+    def bits(self) -> Mapping[str, int]:
+        """By tensor between stages the bit that stands for it in a number that stands for some."""
+        return {root: 1 << at for at, root in enumerate(self.lives)}
+
+    def mask(self, roots: Iterable[str]) -> int:
+        """The number that stands for some tensors; those that do not lie between stages have no
+        part in it."""
+        found = 0
+        for root in roots:
+            found |= self.bits.get(root, 0)
+        return found
+
+    def roots(self, mask: int) -> tuple[str, ...]:
+        """The tensors for which a number stands, in a fixed order."""
+        return tuple([self._figures[bit][0] for bit in _bits_in(mask)])
+
+    @cached_property
+    def everything(self) -> int:
+        """The number that stands for all tensors."""
+        return self.mask(self.bits)
+
+    def use_of(self, mask: int) -> Usage:
+        """Room that some tensors take if they are kept."""
+        return sum([self._figures[bit][1] for bit in _bits_in(mask)])
+
+    @cached_property
+    def _figures(self) -> Mapping[int, tuple[str, Usage]]:
+        """By bit its tensor and the room that this takes."""
+        return {
+            self.bits[root]: (root, self.room.use(life.memory, life.size_bytes))
+            for root, life in self.lives.items()
+        }
+
+    @cached_property
+    def made(self) -> Sequence[Sequence[str]]:
+        """By stage, the tensors whose lives begin there."""
+        found: list[list[str]] = [[] for _ in self.prepared.stages]
+        for root, life in self.lives.items():
+            if life.first >= 0:
+                found[life.first].append(root)
+        return found
+
+    @cached_property
+    def later(self) -> Sequence[int]:
+        """By cut between stages, the tensors that are still wanted behind it."""
+        lives = self.lives.items()
+        cuts = range(len(self.prepared.stages) + 1)
+        return [self.mask(r for r, life in lives if life.last >= cut) for cut in cuts]
 
     def rounded(self, memory: str, size: int) -> int:
         """Bytes that a buffer takes in a memory."""
@@ -134,13 +205,12 @@ class Scene:
 
     @cached_property
     def _least_constants(self) -> list[dict[str, int]]:
-        return [self._smallest(number) for number in range(len(self.prepared.stages))]
+        return [
+            self._smallest_tiles(number, constants=True)
+            for number in range(len(self.prepared.stages))
+        ]
 
-    def _smallest(self, number: int) -> dict[str, int]:
-        return self.smallest_tiles(number, constants=True)
-
-    def smallest_tiles(self, number: int, *, constants: bool = False) -> dict[str, int]:
-        """Bytes by memory of the smallest tiles of a stage's operands, or of its constants."""
+    def _smallest_tiles(self, number: int, *, constants: bool) -> dict[str, int]:
         tenants, lengths = smallest(self.residence.work(number))
         found: dict[str, int] = {}
         for tenant in tenants:
@@ -148,6 +218,35 @@ class Scene:
                 size = self.rounded(tenant.memory, int(tile_bytes(tenant, lengths, 1)))
                 found[tenant.memory] = found.get(tenant.memory, 0) + size
         return found
+
+    def smallest_tiles(self, number: int, held: int) -> Usage:
+        """Room for the smallest tiles of a stage's operands, if only some tensors are kept."""
+        key = number, held
+        if key not in self._smallest:
+            with self._only(held):
+                sizes = self._smallest_tiles(number, constants=False)
+            self._smallest[key] = self.room.uses(sizes)
+        return self._smallest[key]
+
+    def tiling(self, number: int, held: int) -> Tiling | None:
+        """How a stage is cut if only some tensors are kept; None if it does not fit."""
+        key = number, held
+        if key not in self._tilings:
+            with self._only(held):
+                self._tilings[key] = self.residence.tiling(number)
+        return self._tilings[key]
+
+    @contextmanager
+    def _only(self, held: int) -> Iterator[None]:
+        """The residence while only some tensors are kept."""
+        residence = self.residence
+        before, waiting = dict(residence.gone), residence.waiting
+        residence.gone.update(dict.fromkeys(self.roots(self.everything & ~held)))
+        residence.waiting = ()
+        yield
+        residence.gone.clear()
+        residence.gone.update(before)
+        residence.waiting = waiting
 
     def compute_cycles(self, number: int, loop: str, rows: int, turns: int) -> float:
         """Cycles of a stage that makes so many rows at once, in so many turns."""
@@ -220,6 +319,14 @@ def scene_of(prepared: Prepared, goal: Goal) -> Scene | None:
     )
     residence.begin()
     return Scene(prepared=prepared, residence=residence)
+
+
+def _bits_in(mask: int) -> Iterator[int]:
+    """The bits of a number, lowest first."""
+    while mask:
+        lowest = mask & -mask
+        yield lowest
+        mask ^= lowest
 
 
 def _rounded(size: int, alignment: int) -> int:

@@ -56,17 +56,27 @@ class Span:
     last: int
     axis: int
     linked: Mapping[int, StageRows]
+    tail: "Span | None"
+    """The same without the first stage: what that does not touch is known from there."""
 
     @cached_property
     def private(self) -> tuple[str, ...]:
         """Tensors that never leave the cascade, in a fixed order."""
-        found = self.rows.private(self.linked)
-        return tuple(root for root in self.readers if root in found)
+        known = () if self.tail is None else self.tail.private
+        stage = self.linked[self.first]
+        touched = dict.fromkeys((stage.root, *(read.root for read in stage.reads)))
+        return (*(root for root in touched if self.rows.is_private(root, self.linked)), *known)
 
     @cached_property
-    def readers(self) -> Mapping[str, list[tuple[int, RowRead]]]:
+    def readers(self) -> Mapping[str, Sequence[tuple[int, RowRead]]]:
         """Who reads rows of each tensor."""
-        return self.rows.readers(self.linked)
+        known = {} if self.tail is None else self.tail.readers
+        found: dict[str, list[tuple[int, RowRead]]] = {}
+        for read in self.linked[self.first].reads:
+            found.setdefault(read.root, []).append((self.first, read))
+        for root, readers in found.items():
+            readers.extend(known.get(root, ()))
+        return {**known, **found}
 
     @cached_property
     def inputs(self) -> tuple[str, ...]:
@@ -110,13 +120,12 @@ class Span:
     @cached_property
     def paces(self) -> Mapping[int, Pace]:
         """The pace of every stage."""
-        found: dict[int, Pace] = {}
-        for number in sorted(self.linked, reverse=True):
-            stage = self.linked[number]
-            takes = [_taken(read, found[n]) for n, read in self._readers_of(number)]
-            rate, lead = (stage.size / self.size, 0.0) if not takes else (0.0, 0.0)
-            rate = max([rate, *(pace.rate for pace in takes)])
-            found[number] = Pace(rate, max([lead, *(pace.lead for pace in takes)]))
+        found = {} if self.tail is None else dict(self.tail.paces)
+        stage = self.linked[self.first]
+        takes = [_taken(read, found[n]) for n, read in self._readers_of(self.first)]
+        rate, lead = (stage.size / self.size, 0.0) if not takes else (0.0, 0.0)
+        rate = max([rate, *(pace.rate for pace in takes)])
+        found[self.first] = Pace(rate, max([lead, *(pace.lead for pace in takes)]))
         return found
 
     def _readers_of(self, number: int) -> list[tuple[int, RowRead]]:
@@ -126,23 +135,25 @@ class Span:
     @cached_property
     def holds(self) -> Mapping[str, Hold]:
         """What is held of each tensor, as a function of the step."""
-        found = {}
-        for root, readers in self.readers.items():
-            ratios = [(read.factor / read.divisor, self.paces[n], read) for n, read in readers]
-            ahead = max(_taken(read, pace).lead for _, pace, read in ratios)
-            behind = min(
-                ratio * pace.lead + read.low / read.divisor for ratio, pace, read in ratios
-            )
-            tensor, length = self.rows.network.by_name[root], readers[0][1].size
-            found[root] = Hold(
-                window=max(0, ceil(ahead - behind)),
-                growth=max(ratio * pace.rate for ratio, pace, _ in ratios),
-                least_growth=max(ratio for ratio, _, _ in ratios),
-                length=length,
-                row_elements=tensor.elements // length,
-                bits=tensor.bits,
-            )
+        found = {} if self.tail is None else dict(self.tail.holds)
+        for read in self.linked[self.first].reads:
+            found[read.root] = self._hold(read.root)
         return found
+
+    def _hold(self, root: str) -> Hold:
+        readers = self.readers[root]
+        ratios = [(read.factor / read.divisor, self.paces[n], read) for n, read in readers]
+        ahead = max(_taken(read, pace).lead for _, pace, read in ratios)
+        behind = min(ratio * pace.lead + read.low / read.divisor for ratio, pace, read in ratios)
+        tensor, length = self.rows.network.by_name[root], readers[0][1].size
+        return Hold(
+            window=max(0, ceil(ahead - behind)),
+            growth=max(ratio * pace.rate for ratio, pace, _ in ratios),
+            least_growth=max(ratio for ratio, _, _ in ratios),
+            length=length,
+            row_elements=tensor.elements // length,
+            bits=tensor.bits,
+        )
 
     @cached_property
     def on_demand(self) -> Mapping[str, Slicing]:
@@ -181,11 +192,14 @@ def span_of(rows: Rows, first: int, last: int, axis: int) -> Span | None:
     """A span, if the stages can run as a cascade; the same one every time."""
     key = first, last, axis
     if key not in rows.remembered:
-        linked = rows.linked(*key)
+        tail = span_of(rows, first + 1, last, axis) if first < last else None
+        # Stages that cannot go together cannot with another one before them either.
+        is_open = tail is not None or first == last
+        linked = rows.linked(*key) if is_open else None
         rows.remembered[key] = (
             None
             if linked is None
-            else Span(rows=rows, first=first, last=last, axis=axis, linked=linked)
+            else Span(rows=rows, first=first, last=last, axis=axis, linked=linked, tail=tail)
         )
     found = rows.remembered[key]
     return found if isinstance(found, Span) else None

@@ -1,0 +1,109 @@
+"""Figures of spans, which are made from those of shorter ones, against sums over all stages."""
+
+import pytest
+from tests.cascade_cases import prepared
+
+from tilewright.machine.load import load_machine
+from tilewright.network.load import load_network
+from tilewright.program.lower import Prepared
+from tilewright.strategy.choose import ChooseOptions, choose
+from tilewright.strategy.scene import Scene, scene_of
+from tilewright.strategy.spans import Span, span_of
+from tilewright.strategy.units import ways_of
+
+HEIGHT = 2
+
+
+def on_machine(network: str) -> Prepared:
+    return prepared(load_network(network), load_machine("ethos_u65_256"))
+
+
+def spans_of(on: Prepared, most_stages: int) -> list[Span]:
+    count = len(on.stages)
+    found = [
+        span_of(on.rows, first, last, HEIGHT)
+        for first in range(0, count, 2)
+        for last in range(first, min(count, first + most_stages))
+    ]
+    return [span for span in found if span is not None]
+
+
+def scene_on(on: Prepared) -> Scene:
+    scene = scene_of(on, "traffic")
+    assert scene is not None
+    return scene
+
+
+@pytest.mark.parametrize("network", ["resnet18", "squeezenet"])
+def test_a_span_knows_the_same_readers_and_private_tensors_as_all_its_stages(network: str) -> None:
+    on = on_machine(network)
+    spans = spans_of(on, 6)
+    for span in spans:
+        assert span.readers == on.rows.readers(span.linked)
+        assert sorted(span.private) == sorted(on.rows.private(span.linked))
+    assert any(span.private for span in spans)
+
+
+def bytes_of_step(scene: Scene, span: Span, number: int) -> int:
+    """What a span holds if nothing is kept and constants come tile by tile, added up by itself."""
+    (step, eager), memory = span.steps[number], scene.result_memory
+    held = [span.held_bytes(root, step, eager=eager) for root in (*span.private, *span.inputs)]
+    made = [span.made_bytes(end, step, eager=eager) for end in span.ends]
+    wholes = [scene.lives[root].size_bytes for root in span.wholes if root in scene.lives]
+    tiles = [sum(scene.least_constants(stage).values()) for stage in span.linked]
+    return sum(scene.rounded(memory, size) for size in (*held, *made, *wholes)) + max(tiles)
+
+
+@pytest.mark.parametrize("network", ["resnet18", "mobilenetv2"])
+def test_what_a_span_needs_is_the_sum_of_what_it_holds(network: str) -> None:
+    """On a machine with a single scratchpad, where the packed number is the bytes themselves."""
+    on = on_machine(network)
+    scene = scene_on(on)
+    assert len(scene.room.sizes) == 1
+    for span in spans_of(on, 5):
+        needs = ways_of(scene, span).needs(0, lasting=False)
+        expected = [bytes_of_step(scene, span, number) for number in range(len(span.steps))]
+        assert needs == expected, (span.first, span.last)
+        assert ways_of(scene, span).row_need(0) == expected[0]
+
+
+def test_no_step_costs_less_than_the_least_cost() -> None:
+    on = on_machine("squeezenet")
+    scene = scene_on(on)
+    for span in spans_of(on, 4):
+        ways = ways_of(scene, span)
+        for kept in (0, ways.crossing):
+            least = ways.least_cost(kept)
+            for number in range(len(span.steps)):
+                for lasting in (True, False):
+                    cost = ways.cost(number, kept, lasting=lasting)
+                    assert cost.moved_bytes >= least.moved_bytes
+                    assert cost.energy_pj >= least.energy_pj
+                    assert cost.cycles >= least.cycles
+
+
+def test_more_is_moved_the_fewer_tensors_are_kept() -> None:
+    on = on_machine("resnet18")
+    scene = scene_on(on)
+    compared = 0
+    for span in spans_of(on, 4):
+        ways = ways_of(scene, span)
+        # The network's own results go outside even if they are kept.
+        if scene.mask(
+            r for r in span.crossing if r in scene.lives and not scene.lives[r].is_result
+        ):
+            nothing, everything = (ways.cost(0, n, lasting=True) for n in (0, ways.crossing))
+            assert nothing.moved_bytes > everything.moved_bytes
+            compared += 1
+    assert compared
+
+
+def test_a_choice_does_not_depend_on_what_was_chosen_before() -> None:
+    """Choices for other aims leave tables behind that later ones use."""
+    used = on_machine("squeezenet")
+    options = ChooseOptions(most_stages=5, most_states=4)
+    for aim in ("memory", "latency"):
+        choose(scene_on(used), aim, options)
+    fresh = choose(scene_on(on_machine("squeezenet")), "traffic", options)
+    assert fresh is not None
+    assert choose(scene_on(used), "traffic", options) == fresh
