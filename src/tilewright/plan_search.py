@@ -36,6 +36,9 @@ FIRST_SHARE = 1 / 64
 FIRST_GROWTH = 0.03
 """By how much more than what is believed in is tried first; the next time by twice that more."""
 
+SURELY = 0.9
+"""Of what is tried first for a strategy, less than this part is not worth a trial."""
+
 MANY_TIMES = 256
 """A scratchpad so many times as large, to see what would be enough."""
 
@@ -254,7 +257,8 @@ def plan_in_least_memory(drafts_on: Callable[[Machine], Drafts], machine: Machin
         at_hand = wanted * holds
         strategies, share = _least(drafts_on(_cut(machine, at_hand)), at_hand)
         if wanted == 1.0 or share < at_hand:
-            smaller, holds = _smallest((drafts_on, machine), strategies, share, (fails, holds))
+            between = max(fails, SURELY * share), holds
+            smaller, holds = _smallest((drafts_on, machine), strategies, share, between)
             found = smaller or found
         fails = 0.0
     return drafts.finished(found)
