@@ -24,8 +24,8 @@ from tilewright.strategy.scene import scene_of
 
 Value = tuple[float, ...]
 
-RIVAL_TASKS = 4_000
-"""Tiles of a second candidate, and tasks of all its simulations together, if time counts."""
+RIVAL_TILES = 4_000
+"""Of a second candidate, if time counts."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -150,7 +150,6 @@ class Drafts:
         self.watcher("times")
         program, least = candidate.lowered.program, candidate.least
         if rival is not None and goal == "latency":
-            options = replace(options, portfolio_tasks=RIVAL_TASKS)
             faster = schedule_below(program, rival.timetable.cycles, options, least)
             return None if faster is None else Draft(candidate=candidate, timetable=faster)
         try:

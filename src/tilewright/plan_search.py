@@ -10,7 +10,7 @@ from dataclasses import replace
 from tilewright.errors import InfeasibleError
 from tilewright.machine.limits import with_memory_limits
 from tilewright.machine.model import Machine
-from tilewright.plan_drafts import RIVAL_TASKS, Candidate, Draft, Drafts
+from tilewright.plan_drafts import RIVAL_TILES, Candidate, Draft, Drafts
 from tilewright.plan_model import Plan
 from tilewright.plan_rungs import last_resort
 from tilewright.program.cascade import PLAIN, Strategy
@@ -29,6 +29,10 @@ MOST_SMALLER = 4
 
 HOPE = 1.02
 """Nor any smaller ones than those whose candidates take this factor of the best at least."""
+
+FEW_TASKS = 400
+"""Programs of no more tasks are quickly made: smaller scratchpads are looked at even if the last
+ones gave nothing better."""
 
 FIRST_SHARE = 1 / 64
 """Of the scratchpads, where nothing is known of what is needed."""
@@ -59,17 +63,19 @@ def best_plan(drafts_on: Callable[[Machine], Drafts], machine: Machine) -> Plan:
         InfeasibleError: no strategy fits.
     """
     drafts = drafts_on(machine)
-    goal, share = drafts.goal, 1.0
+    goal, share, most_tasks = drafts.goal, 1.0, drafts.options.smaller_tasks
     best, seen = _best_on(drafts, None)
     for _ in range(MOST_SMALLER):
-        if best is None or _is_best(best, goal) or not _may_be_better(seen, best, drafts):
+        if best is None or _is_best(best, goal) or not _may_be_better(seen, best, goal, most_tasks):
             break
         share *= _smaller(max(candidate.fill for candidate in seen))
         smaller = drafts_on(_cut(machine, share))
         smaller.explain_nothing()
         if goal == "traffic" and not _may_move_less(smaller, best):
             break
+        before = best
         best, seen = _best_on(smaller, best)
+        most_tasks = drafts.options.smaller_tasks if best is not before else FEW_TASKS
     if best is None:
         best = _tight(drafts_on, machine)
     if best is not None:
@@ -80,13 +86,12 @@ def best_plan(drafts_on: Callable[[Machine], Drafts], machine: Machine) -> Plan:
     return plan
 
 
-def _may_be_better(seen: Sequence[Candidate], best: Draft, drafts: Drafts) -> bool:
+def _may_be_better(seen: Sequence[Candidate], best: Draft, goal: Goal, most_tasks: int) -> bool:
     """Whether still smaller scratchpads are worth a look after those of some candidates."""
-    goal = drafts.goal
     if all(candidate.least_value(goal)[0] > HOPE * best.value(goal)[0] for candidate in seen):
         return False
     n_tasks = max(len(candidate.lowered.program.tasks) for candidate in seen)
-    return goal == "traffic" or n_tasks <= drafts.options.smaller_tasks
+    return goal == "traffic" or n_tasks <= most_tasks
 
 
 def _smaller(fill: float) -> float:
@@ -151,7 +156,7 @@ def _other_candidates(drafts: Drafts, plain: Candidate | None) -> Iterator[Candi
     """
     goal = drafts.goal
     # A second candidate for the sake of time must not take much of it.
-    most_tiles = RIVAL_TASKS if plain is not None and goal == "latency" else MOST_TILES
+    most_tiles = RIVAL_TILES if plain is not None and goal == "latency" else MOST_TILES
     known = {plain.strategy: plain.outside_bytes} if plain is not None else {}
     for strategy in _strategies(drafts, goal):
         candidate = drafts.candidate(goal, strategy, most_tiles)
