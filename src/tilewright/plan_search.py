@@ -105,21 +105,23 @@ def _smaller(fill: float) -> float:
 def _tight(drafts_on: Callable[[Machine], Drafts], machine: Machine) -> Draft | None:
     """The draft that takes least memory, as the choice of cascades believes.
 
-    Tiles that are chosen for a little more memory may still fit when addresses are found.
+    Otherwise what a search for the least memory comes to: tiles that are chosen for a little more
+    of it may still fit when addresses are found.
     """
-    sizes = {space.name: space.size_bytes for space in drafts_on(machine).prepared.places.spaces}
-    for growth in (0.0, FIRST_GROWTH, 3 * FIRST_GROWTH):
-        larger = drafts_on(_resized(machine, 1.0 + growth))
-        chosen = larger.chosen("memory")
-        tight = None if chosen is None else _within(larger, [chosen.strategy])
-        if tight is None:
-            continue
-        better = _better(larger, tight.candidate, tight) or tight
-        for draft in (tight,) if better is tight else (better, tight):
-            timetable, fills = packed(draft.timetable, larger.options.packing)
-            if all(fill.peak_bytes <= sizes[name] for name, fill in fills.items()):
-                return replace(draft, timetable=timetable)
-    return None
+    drafts = drafts_on(machine)
+    chosen = drafts.chosen("memory")
+    tight = None if chosen is None else _within(drafts, [chosen.strategy])
+    if tight is not None:
+        return _better(drafts, tight.candidate, tight)
+    if drafts_on(_resized(machine, 1 / SURELY)).chosen("memory") is None:
+        return None
+    found = _in_least_memory(drafts_on, _resized(machine, 1 / SURELY**2))
+    if found is None:
+        return None
+    timetable, fills = packed(found.timetable, drafts.options.packing)
+    sizes = {space.name: space.size_bytes for space in drafts.prepared.places.spaces}
+    fits = all(fill.peak_bytes <= sizes[name] for name, fill in fills.items())
+    return replace(found, timetable=timetable) if fits else None
 
 
 def _best_on(drafts: Drafts, best: Draft | None) -> tuple[Draft | None, list[Candidate]]:
@@ -241,20 +243,28 @@ def _is_enough(candidate: Candidate, moved_bytes: int, busy: float, goal: Goal) 
 def plan_in_least_memory(drafts_on: Callable[[Machine], Drafts], machine: Machine) -> Plan:
     """The plan in the smallest scratchpads, all cut alike, in which one was found.
 
-    Sizes are tried upwards from a little more than the choice of cascades believes in, in growing
-    steps, and from the first that holds a plan downwards again, with what is chosen there; and
-    once more with what is chosen if there is less than that.
-
     Raises:
         InfeasibleError: no strategy fits, even with all there is.
     """
-    drafts = drafts_on(machine)
-    strategies, share = _least(drafts, 1.0)
+    found = _in_least_memory(drafts_on, machine)
+    if found is None:
+        raise _with_what_would_do(_refusal(drafts_on(machine)), drafts_on, machine)
+    return drafts_on(machine).finished(found)
+
+
+def _in_least_memory(drafts_on: Callable[[Machine], Drafts], machine: Machine) -> Draft | None:
+    """The draft in the smallest scratchpads; None if none fits.
+
+    Sizes are tried upwards from a little more than the choice of cascades believes in, in growing
+    steps, and from the first that holds a plan downwards again, with what is chosen there; and
+    once more with what is chosen if there is less than that.
+    """
+    strategies, share = _least(drafts_on(machine), 1.0)
     fails, growth = 0.0, 2 * FIRST_GROWTH
     found = _within(drafts_on(_cut(machine, share)), strategies)
     while found is None:
         if share >= 1.0:
-            raise _with_what_would_do(_refusal(drafts_on(machine)), drafts_on, machine)
+            return None
         fails, share, growth = share, min(1.0, share * (1 + growth)), 2 * growth
         found = _within(drafts_on(_cut(machine, share)), strategies)
     holds = share
@@ -266,7 +276,7 @@ def plan_in_least_memory(drafts_on: Callable[[Machine], Drafts], machine: Machin
             smaller, holds = _smallest((drafts_on, machine), strategies, share, between)
             found = smaller or found
         fails = 0.0
-    return drafts.finished(found)
+    return found
 
 
 def _smallest(

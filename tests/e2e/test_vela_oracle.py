@@ -123,3 +123,10 @@ def test_there_is_a_plan_in_an_sram_in_which_vela_has_none() -> None:
     found = planned(network, "ethos_u55_128", "latency", 64 * KIB)
     assert found.peak_bytes["sram"] <= 64 * KIB
     assert_computes_the_network(found)
+
+
+@pytest.mark.slow
+def test_the_least_memory_is_enough_as_a_limit() -> None:
+    least = planned("tflm_person_detect", "ethos_u55_128", "memory").peak_bytes["sram"]
+    found = planned("tflm_person_detect", "ethos_u55_128", "latency", least)
+    assert found.peak_bytes["sram"] <= least
