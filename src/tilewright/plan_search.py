@@ -308,7 +308,9 @@ def _least(drafts: Drafts, whole: float) -> tuple[list[Strategy], float]:
 
     The machine at hand has the part `whole` of the scratchpads.
     """
-    chosen = drafts.chosen("memory")
+    # Where data can wait outside, tiles by themselves take less than cascades.
+    waits = drafts.prepared.places.overflow() is not None
+    chosen = None if waits else drafts.chosen("memory")
     if chosen is None:
         return [PLAIN], FIRST_SHARE * whole
     return [chosen.strategy, PLAIN], min(1.0, chosen.share * (1 + FIRST_GROWTH)) * whole
