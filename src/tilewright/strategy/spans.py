@@ -171,10 +171,6 @@ class Span:
         length = self.rows.network.by_name[root].shape[axis]
         return packed_bytes(hold.sliced_elements(length, min(piece, length)), hold.bits)
 
-    def held_rows(self, root: str, step: int, *, eager: bool) -> int:
-        """Rows of a tensor that are held when the last result grows by some rows at a time."""
-        return self.holds[root].rows(step, eager=eager)
-
     def held_bytes(self, root: str, step: int, *, eager: bool) -> int:
         """Bytes of a tensor that are held."""
         hold = self.holds[root]

@@ -140,7 +140,7 @@ def test_rows_held_are_those_of_the_flow(network: str) -> None:
             if span is None or flow is None:
                 continue
             for root, roll in {**flow.rolls, **flow.inputs}.items():
-                held = span.held_rows(root, 1, eager=False)
+                held = span.holds[root].rows(1, eager=False)
                 assert roll.rows <= held <= roll.rows + 1
                 checked += 1
     assert checked > 50

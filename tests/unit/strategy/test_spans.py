@@ -25,11 +25,11 @@ def test_held_rows_are_the_window_that_stays_and_what_a_step_adds() -> None:
     """
     span = span_of(rows_of("notes_cnn"), 0, 1, HEIGHT)
     assert span is not None
-    steps = {step: span.held_rows("conv1", step, eager=True) for step in (1, 4, 100)}
+    steps = {step: span.holds["conv1"].rows(step, eager=True) for step in (1, 4, 100)}
     assert steps == {1: 2, 4: 8, 100: 30}
-    assert [span.held_rows("input", step, eager=True) for step in (1, 4, 100)] == [4, 10, 32]
+    assert [span.holds["input"].rows(step, eager=True) for step in (1, 4, 100)] == [4, 10, 32]
     # One row of the convolution at a time takes one more row of the input.
-    assert span.held_rows("input", 1, eager=False) == 3
+    assert span.holds["input"].rows(1, eager=False) == 3
 
 
 @pytest.mark.parametrize("name", ["resnet18", "squeezenet"])
@@ -46,7 +46,7 @@ def test_held_rows_are_never_fewer_than_a_cascade_holds(name: str) -> None:
                 assert flow is not None
                 assert span is not None
                 for root, roll in {**flow.inputs, **flow.rolls}.items():
-                    held = span.held_rows(root, step, eager=eager)
+                    held = span.holds[root].rows(step, eager=eager)
                     assert roll.rows <= held <= roll.rows + 3, (first, last, step, root)
                     compared += 1
                     exact += held == roll.rows
