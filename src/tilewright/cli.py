@@ -3,6 +3,7 @@
 Every command imports its code when it runs: `--help` stays instant.
 """
 
+import gc
 import os
 from typing import Literal
 
@@ -197,7 +198,13 @@ def main() -> None:
     """Entry point of the console script."""
     # Nothing here multiplies large matrices: a pool of threads for it would only cost start-up.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
-    tilewright(prog_name="tilewright")
+    # What a command makes is needed until it ends: looking for garbage, in between and when Python
+    # ends, takes a tenth of the time of `plan`, and without it memory stays the same.
+    gc.disable()
+    try:
+        tilewright(prog_name="tilewright")
+    finally:
+        gc.freeze()
 
 
 def _is_machine(what: str) -> bool:

@@ -160,6 +160,17 @@ class Plan:
         return busy
 
     @cached_property
+    def record(self) -> Any:
+        """What reports know of it."""
+        figures = {"network": self.network.name, "machine": self.machine.name}
+        return import_module("tilewright.report.record").record_of(self, figures)
+
+    @cached_property
+    def remedies(self) -> Any:
+        """What would make it shorter; None for long plans."""
+        return import_module("tilewright.report.remedies").remedies_of(self)
+
+    @cached_property
     def explanation(self) -> Any:
         """Why it takes as long as it does, as `tilewright explain` has it; None for long plans."""
         return import_module("tilewright.report.explain").explanation_of(self)

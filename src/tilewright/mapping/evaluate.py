@@ -20,6 +20,7 @@ from tilewright.mapping.kernel import (
     cost_details,
     describe,
     greedy_costs,
+    with_ports,
 )
 from tilewright.mapping.movement import Movement, instances_of, movement
 from tilewright.mapping.nest import LoopNest
@@ -190,10 +191,27 @@ def evaluate_allocated(setup: Setup, orders: Orders, allocation: Allocation) -> 
 
 def evaluate_loops(setup: Setup, loops: Loops) -> Batch:
     """A batch of one mapping."""
+    return evaluate_allocated(setup, *_only(loops))
+
+
+def _only(loops: Loops) -> tuple[Orders, Allocation]:
     ends = {letter: np.array(cuts, dtype=np.int64)[:, None] for letter, cuts in loops.ends}
-    return evaluate_allocated(
-        setup, orders_of([loops.order]), Allocation(ends, np.ones(1, dtype=np.bool_))
-    )
+    return orders_of([loops.order]), Allocation(ends, np.ones(1, dtype=np.bool_))
+
+
+def cycles_with_ports(
+    setup: Setup, loops: Loops, hierarchies: Sequence[Hierarchy]
+) -> Iterator[float]:
+    """Cycles of one mapping on memories that differ in nothing but how wide their ports are."""
+    orders, allocation = _only(loops)
+    description = setup.description
+    for hierarchy in hierarchies:
+        compiled = None
+        if description is not None:
+            other = with_ports(description, setup.nest.letters, hierarchy)
+            compiled = allocated_costs(other, orders, allocation)
+        batch = Batch(Setup(setup.nest, hierarchy, setup.spatial), orders, allocation, compiled)
+        yield float(batch.cycles[0])
 
 
 def loops_of(batch: Batch, column: int) -> Loops:

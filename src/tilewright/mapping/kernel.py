@@ -6,7 +6,7 @@ which they are written here. What the kernel has no room for is left to NumPy.
 
 from array import array
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from math import gcd
 
@@ -17,7 +17,7 @@ from tilewright.mapping.attach import Levels, Spatial
 from tilewright.mapping.batch import Floats, Ints, Orders
 from tilewright.mapping.cost import wiring
 from tilewright.mapping.hierarchy import Hierarchy
-from tilewright.mapping.movement import Link, boosts
+from tilewright.mapping.movement import boosts
 from tilewright.mapping.nest import LoopNest, NestOperand
 
 try:
@@ -29,6 +29,7 @@ else:
 
 _MAX_LOOPS = 64
 _GIVEN, _GREEDY, _EVEN = range(3)
+_OBJECTIVES = ("latency", "energy", "edp")
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,11 +43,25 @@ class Description:
     """Operands with the number of their levels."""
     details: int
     """Figures that `details` answers."""
+    wires_at: int
+    """Where in the values those begin that the memories and ports decide alone."""
 
     @property
     def levels(self) -> int:
         """Levels of all operands."""
         return sum(depth for _, depth in self.depths)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Wanted:
+    """What an order is to be best at."""
+
+    objective: str
+    """`latency`, `energy`, or `edp`: their product."""
+    mac_pj: float
+    """Energy of the multiplications, which is no memory's."""
+    at_most: float
+    """What is minimised first may not be above this."""
 
 
 def is_used() -> bool:
@@ -63,24 +78,62 @@ def describe(
     op_cycles: float,
 ) -> Description | None:
     """The description of a setup, or None if NumPy has to serve."""
-    if not is_used():
+    fixed = _fixed(nest, hierarchy) if is_used() else None
+    if fixed is None:
         return None
+    values = [*fixed.counts, op_cycles, spatial.drain_cycles]
+    for operand, known in zip(nest.operands, fixed.operands, strict=True):
+        values += known
+        values += _operand(nest, operand, hierarchy, spatial, fixed.numbers)
+    wires_at = len(values)
+    packed = array("d", values) + _wires(nest.letters, hierarchy)
+    packed.extend(_multiplicity(nest, spatial, fixed.places, instances))
+    if not _kernel.understands(packed):
+        return None
+    return Description(packed, fixed.numbers, fixed.depths, fixed.details, wires_at)
+
+
+@dataclass(frozen=True, eq=False)
+class _Fixed:
+    """What the descriptions of a nest have in common, however it is unrolled."""
+
+    numbers: Mapping[str, int]
+    depths: tuple[tuple[str, int], ...]
+    details: int
+    counts: Sequence[int]
+    operands: Sequence[Sequence[float]]
+    places: Sequence[tuple[str, int | None]]
+    """Per link, its operand, and its level if it joins a memory with the level below."""
+
+
+@lru_cache(maxsize=64)
+def _fixed(nest: LoopNest, hierarchy: Hierarchy) -> _Fixed | None:
+    """None if NumPy has to serve."""
     numbers = {name: i for i, (name, _) in enumerate(nest.dims)}
     if any(d not in numbers for r in nest.relations for d, _ in r.terms):
         return None
     letters = nest.letters
     wires = wiring(letters, hierarchy)
-    memories, links, groups = len(hierarchy.levels), len(wires.links), len(wires.groups)
-    values = [len(numbers), len(letters), memories, links, groups, op_cycles, spatial.drain_cycles]
-    for operand in nest.operands:
-        values += _operand(nest, operand, hierarchy, spatial, numbers)
-    packed = array("d", values) + _wires(letters, hierarchy)
-    packed.extend(_multiplicity(nest, spatial, wires.links, instances))
-    if not _kernel.understands(packed):
-        return None
+    links, groups = len(wires.links), len(wires.groups)
     depths = tuple((letter, len(hierarchy.chains[letter])) for letter in letters)
-    details = 4 + 5 * links + groups + sum(depth for _, depth in depths)
-    return Description(packed, numbers, depths, details)
+    return _Fixed(
+        numbers=numbers,
+        depths=depths,
+        details=4 + 5 * links + groups + sum(depth for _, depth in depths),
+        counts=[len(numbers), len(letters), len(hierarchy.levels), links, groups],
+        operands=[_fixed_operand(nest, o, hierarchy, numbers) for o in nest.operands],
+        places=[(link.letter, link.level if link.is_below else None) for link in wires.links],
+    )
+
+
+def with_ports(
+    description: Description, letters: tuple[str, ...], hierarchy: Hierarchy
+) -> Description:
+    """The description of a setup that differs in nothing but how wide the ports are."""
+    wires = _wires(letters, hierarchy)
+    values = description.values[:]
+    values[description.wires_at : description.wires_at + len(wires)] = wires
+    return replace(description, values=values)
 
 
 def greedy_costs(
@@ -98,12 +151,45 @@ def greedy_costs(
     costs = np.empty((2, orders.count))
     mode = _EVEN if even else _GREEDY
     _kernel.costs(description.values, dims, orders.loops, orders.sizes, ends, fits, costs, mode)
+    return Allocation(_by_letter(description, ends), fits), costs
+
+
+def takes(description: Description, orders: Orders) -> bool:
+    """Whether the kernel can find the best of these orders itself."""
+    return _dims(description, orders) is not None
+
+
+def best_order(
+    description: Description, orders: Orders, wanted: Wanted, *, even: bool
+) -> tuple[int, Allocation, Floats] | None:
+    """The number of the best order, how it is allocated, and its costs as `greedy_costs` has them.
+
+    None if none fits, or none is as good as wanted.
+    """
+    dims = _dims(description, orders)
+    assert dims is not None
+    ends = np.empty((description.levels, 1), dtype=np.int64)
+    costs = np.empty((2, 1))
+    column = _kernel.best(
+        *(description.values, dims, orders.loops, orders.sizes),
+        array("d", (wanted.mac_pj, wanted.at_most)),
+        _EVEN if even else _GREEDY,
+        _OBJECTIVES.index(wanted.objective),
+        *(ends, costs),
+    )
+    if column is None:
+        return None
+    return column, Allocation(_by_letter(description, ends), np.ones(1, dtype=np.bool_)), costs
+
+
+def _by_letter(description: Description, ends: Ints) -> dict[str, Ints]:
+    """Rows of all levels of all operands, by operand."""
     rows: dict[str, Ints] = {}
     first = 0
     for letter, depth in description.depths:
         rows[letter] = ends[first : first + depth]
         first += depth
-    return Allocation(rows, fits), costs
+    return rows
 
 
 def allocated_costs(
@@ -154,19 +240,12 @@ def _dims(description: Description, orders: Orders) -> bytes | None:
     return bytes(description.numbers[name] for name in orders.names)
 
 
-def _operand(
-    nest: LoopNest,
-    operand: NestOperand,
-    hierarchy: Hierarchy,
-    spatial: Spatial,
-    numbers: Mapping[str, int],
+def _fixed_operand(
+    nest: LoopNest, operand: NestOperand, hierarchy: Hierarchy, numbers: Mapping[str, int]
 ) -> list[float]:
-    letter = operand.letter
-    is_result = letter == "O"
-    fine, whole = spatial.fractional[letter], spatial.whole[letter]
-    summed, relevant = nest.irrelevant(operand), nest.relevant(operand)
-    values: list[float] = [is_result, operand.bits, nest.final_bits]
-    for loops in (summed, relevant):
+    """What is said of an operand first: it does not depend on the unrolling."""
+    values: list[float] = [operand.letter == "O", operand.bits, nest.final_bits]
+    for loops in (nest.irrelevant(operand), nest.relevant(operand)):
         values += [len(loops), *[numbers[loop] for loop in loops]]
     relations = nest.relations_of(operand)
     values.append(len(relations))
@@ -175,10 +254,24 @@ def _operand(
         step = gcd(ca, cb)
         values += [numbers[a], numbers[b], cb // step, ca // step, relation.size]
         values += [nest.sizes[loop] * (1 - 1e-9) for loop in (a, b)]
-    chain = hierarchy.chains[letter]
-    values.append(len(chain))
-    one_width = not is_result or operand.bits == nest.final_bits
-    for level, index in enumerate(chain):
+    values.append(len(hierarchy.chains[operand.letter]))
+    return values
+
+
+def _operand(
+    nest: LoopNest,
+    operand: NestOperand,
+    hierarchy: Hierarchy,
+    spatial: Spatial,
+    numbers: Mapping[str, int],
+) -> list[float]:
+    """What is said of an operand then: its levels, with what is unrolled at each of them."""
+    letter = operand.letter
+    fine, whole = spatial.fractional[letter], spatial.whole[letter]
+    summed = nest.irrelevant(operand)
+    values: list[float] = []
+    one_width = letter != "O" or operand.bits == nest.final_bits
+    for level, index in enumerate(hierarchy.chains[letter]):
         above = one_width or any(loop in summed for up in fine[level + 1 :] for loop, _ in up)
         values += [index, above]
     values += _unrolled(fine, summed, numbers)
@@ -189,16 +282,19 @@ def _operand(
 
 
 def _unrolled(levels: Levels, summed: Sequence[str], numbers: Mapping[str, int]) -> list[float]:
-    """Per level, whether anything is summed above it, and how far each dim is unrolled up to it."""
+    """Per level, whether anything is summed above it, and the dims that are unrolled at it."""
     values: list[float] = []
-    product = [1.0] * len(numbers)
-    summing = [any(f > 1 and loop in summed for loop, f in level) for level in levels]
+    summing = [number for number, level in enumerate(levels) if _sums(level, summed)]
+    last = max(summing, default=0)
     for number, level in enumerate(levels[:-1]):
+        values += (number < last, len(level))
         for loop, factor in level:
-            product[numbers[loop]] *= factor
-        values.append(any(summing[number + 1 :]))
-        values += product
+            values += (numbers[loop], factor)
     return values
+
+
+def _sums(level: Sequence[tuple[str, float]], summed: Sequence[str]) -> bool:
+    return any(factor > 1 and loop in summed for loop, factor in level)
 
 
 def _uneven(levels: Levels, numbers: Mapping[str, int]) -> list[float]:
@@ -235,7 +331,10 @@ def _wires(letters: tuple[str, ...], hierarchy: Hierarchy) -> "array[float]":
 
 
 def _multiplicity(
-    nest: LoopNest, spatial: Spatial, links: Sequence[Link], instances: Sequence[int]
+    nest: LoopNest,
+    spatial: Spatial,
+    places: Sequence[tuple[str, int | None]],
+    instances: Sequence[int],
 ) -> list[float]:
     """Per link, copies of its memory, and how much more moves below it than one copy asks for."""
     shares: dict[str, tuple[Sequence[float], Sequence[float]]] = {}
@@ -244,7 +343,10 @@ def _multiplicity(
         share = boosts(nest, operand, fine)
         shares[operand.letter] = share, share if fine == whole else boosts(nest, operand, whole)
     values: list[float] = []
-    for link, copies in zip(links, instances, strict=True):
-        values.append(copies)
-        values += [share[link.level] if link.is_below else 1.0 for share in shares[link.letter]]
+    for (letter, level), copies in zip(places, instances, strict=True):
+        if level is None:
+            values += (copies, 1.0, 1.0)
+        else:
+            fine_share, whole_share = shares[letter]
+            values += (copies, fine_share[level], whole_share[level])
     return values

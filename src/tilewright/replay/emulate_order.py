@@ -28,24 +28,32 @@ def waits_of(timetable: Timetable) -> list[tuple[int, ...]]:
 
 def queues_of(timetable: Timetable) -> dict[tuple[str, int], list[int]]:
     """The tasks of every engine instance, in the order of the timetable."""
-    slots = timetable.slots
-    rank = _ranks(_ordered(waits_of(timetable), range(len(slots))))
+    return _queues(timetable, waits_of(timetable))
+
+
+def _queues(
+    timetable: Timetable, before: Sequence[Sequence[int]]
+) -> dict[tuple[str, int], list[int]]:
+    pairs = zip(timetable.program.tasks, timetable.slots, strict=True)
+    rows = [(s.start_cycle, s.end_cycle, task.engine, s.instance) for task, s in pairs]
+    # Waits decide only between tasks of one engine that start and end together: such take no time.
+    rank: Sequence[int] = range(len(rows))
+    if len(set(rows)) < len(rows):
+        rank = _ranks(_ordered(before, range(len(rows))))
     queues: dict[tuple[str, int], list[int]] = {}
-    for number in sorted(
-        range(len(slots)), key=lambda n: (slots[n].start_cycle, slots[n].end_cycle, rank[n])
-    ):
-        key = timetable.program.tasks[number].engine, slots[number].instance
-        queues.setdefault(key, []).append(number)
+    for number in sorted(range(len(rows)), key=lambda n: (*rows[n][:2], rank[n])):
+        queues.setdefault(rows[number][2:], []).append(number)
     return queues
 
 
 def predecessors(timetable: Timetable) -> list[tuple[int, ...]]:
     """By task: those that it waits for, and the one before it on its engine."""
-    before = [list(found) for found in waits_of(timetable)]
-    for queue in queues_of(timetable).values():
+    before = waits_of(timetable)
+    for queue in _queues(timetable, before).values():
         for first, second in pairwise(queue):
-            before[second].append(first)
-    return [tuple(dict.fromkeys(found)) for found in before]
+            if first not in before[second]:
+                before[second] += (first,)
+    return before
 
 
 def order_problems(timetable: Timetable) -> Iterator[Problem]:

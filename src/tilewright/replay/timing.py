@@ -8,14 +8,15 @@ planning again.
 
 import math
 from collections.abc import Mapping, Sequence
-from heapq import heapify, heappop, heappush
+from dataclasses import dataclass
+from heapq import heappop, heappush
 from types import MappingProxyType
 
 import numpy as np
 
 from tilewright.errors import InputError, LimitError, Problem
 from tilewright.program.model import Program, Slot, Timetable
-from tilewright.replay.emulate_order import queues_of, waits_of
+from tilewright.replay.emulate_order import predecessors
 
 NOTHING_SLOWER: Mapping[str, float] = MappingProxyType({})
 
@@ -56,7 +57,12 @@ def timed_slots(
         _scaled(task.cycles, slower.get(task.engine, 1.0) * float(factor))
         for task, factor in zip(tasks, factors, strict=True)
     ]
-    return _Simulation(timetable, cycles).run()
+    replay = replay_of(timetable)
+    starts = start_cycles(replay, cycles, replay.setup_cycles, replay.lanes)
+    return tuple(
+        Slot(start_cycle=start, end_cycle=start + spent, instance=slot.instance)
+        for start, spent, slot in zip(starts, cycles, timetable.slots, strict=True)
+    )
 
 
 def _scaled(cycles: int, factor: float) -> int:
@@ -82,96 +88,162 @@ def _check(program: Program, slower: Mapping[str, float], jitter: float) -> None
         raise InputError(*problems)
 
 
-class _Simulation:
-    """Engines, ports and waits while time goes on."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Replay:
+    """What a timetable keeps when its tasks take other times, taken apart to be run often.
 
-    def __init__(self, timetable: Timetable, cycles: Sequence[int]) -> None:
-        self.timetable = timetable
-        self.tasks = timetable.program.tasks
-        self.cycles = cycles
-        self.lanes = {engine.name: engine.count for engine in timetable.program.engines}
-        self.missing, self.users = _waits(timetable)
-        self.queues = list(queues_of(timetable).values())
-        self.place = [0] * len(self.queues)
-        self.busy = [False] * len(self.queues)
-        self.queue_of = {task: n for n, queue in enumerate(self.queues) for task in queue}
-        self.flows: dict[str, list[tuple[int, int]]] = {}
-        """Per port the transfers that hold a lane, or will: from when to when."""
-        self.start = [-1] * len(self.tasks)
+    Sequences are by task.
+    """
 
-    def run(self) -> tuple[Slot, ...]:
-        """Let every task run."""
-        events: list[tuple[int, int]] = [(0, -1)]
-        heapify(events)
-        while events:
-            now = events[0][0]
-            while events and events[0][0] == now:
-                task = heappop(events)[1]
-                if task >= 0:
-                    self._end(task)
-            self._start_all(now, events)
-        stuck = [n for n, start in enumerate(self.start) if start < 0]
-        if stuck:
-            raise LimitError(self._stuck(stuck))
-        slots = zip(self.start, self.cycles, self.timetable.slots, strict=True)
-        return tuple(
-            Slot(start_cycle=start, end_cycle=start + cycles, instance=slot.instance)
-            for start, cycles, slot in slots
-        )
-
-    def _start_all(self, now: int, events: list[tuple[int, int]]) -> None:
-        """Start what can start, in the order of the plan where tasks compete for a lane."""
-        heads = [
-            (self.timetable.slots[queue[self.place[n]]].start_cycle, queue[self.place[n]], n)
-            for n, queue in enumerate(self.queues)
-            if not self.busy[n] and self.place[n] < len(queue)
-        ]
-        for _, task, number in sorted(heads):
-            if self.missing[task]:
-                continue
-            later = self._port_wait(task, now)
-            if later:
-                heappush(events, (later, -1))
-                continue
-            self.start[task] = now
-            self.busy[number] = True
-            self.place[number] += 1
-            end = now + self.cycles[task]
-            for port in self.tasks[task].ports:
-                self.flows[port].append((now + self.tasks[task].setup_cycles, end))
-            heappush(events, (end, task))
-
-    def _port_wait(self, task: int, now: int) -> int:
-        """When to ask again because a port has no lane free; 0 if all have."""
-        begin = now + self.tasks[task].setup_cycles
-        end = now + self.cycles[task]
-        ports = self.tasks[task].ports
-        for port in ports:
-            flows = self.flows.setdefault(port, [])
-            flows[:] = [flow for flow in flows if flow[1] > now]
-            held = [last for first, last in flows if last > begin and first < end]
-            if len(held) + ports.count(port) > self.lanes[port]:
-                return max(now + 1, min(held) - self.tasks[task].setup_cycles)
-        return 0
-
-    def _end(self, task: int) -> None:
-        self.busy[self.queue_of[task]] = False
-        for user in self.users[task]:
-            self.missing[user] -= 1
-
-    def _stuck(self, stuck: Sequence[int]) -> Problem:
-        names = ", ".join(self.tasks[n].name for n in stuck[:5])
-        return Problem(
-            message=f"{len(stuck)} tasks wait for each other, {names} among them",
-            hint="a task waits for one that stands behind it on its engine",
-        )
+    order: Sequence[int]
+    """Every task behind those that it waits for."""
+    turns: Sequence[int]
+    """Who comes first where tasks compete for a lane: their places in the order of the plan."""
+    before: Sequence[Sequence[int]]
+    """For whom it waits, the one before it on its engine among them."""
+    users: Sequence[Sequence[int]]
+    """Who waits for it."""
+    ports: Sequence[tuple[str, ...]]
+    """Ports that it holds and that may have no lane free for it."""
+    scarce: Sequence[str]
+    """Ports with fewer lanes than the engine instances that use them can hold at once."""
+    setup_cycles: Sequence[int]
+    lanes: Mapping[str, int]
+    """By port how many transfers it can feed."""
 
 
-def _waits(timetable: Timetable) -> tuple[list[int], list[list[int]]]:
-    """By task: for how many it waits, and who waits for it."""
-    before = waits_of(timetable)
+def replay_of(timetable: Timetable) -> Replay:
+    """The order, waits and ports of a timetable.
+
+    Raises:
+        LimitError: tasks wait for each other.
+    """
+    program = timetable.program
+    before = predecessors(timetable)
     users: list[list[int]] = [[] for _ in before]
     for task, found in enumerate(before):
         for other in found:
             users[other].append(task)
-    return [len(found) for found in before], users
+    turns = [0] * len(before)
+    planned = sorted((slot.start_cycle, task) for task, slot in enumerate(timetable.slots))
+    for turn, (_, task) in enumerate(planned):
+        turns[task] = turn
+    scarce = _scarce_ports(timetable)
+    return Replay(
+        order=_order(timetable, before, users),
+        turns=turns,
+        before=before,
+        users=users,
+        ports=[tuple(port for port in task.ports if port in scarce) for task in program.tasks],
+        scarce=scarce,
+        setup_cycles=[task.setup_cycles for task in program.tasks],
+        lanes={engine.name: engine.count for engine in program.engines},
+    )
+
+
+def _order(
+    timetable: Timetable, before: Sequence[Sequence[int]], users: Sequence[Sequence[int]]
+) -> list[int]:
+    missing = [len(found) for found in before]
+    order = [task for task, count in enumerate(missing) if not count]
+    for task in order:
+        for user in users[task]:
+            missing[user] -= 1
+            if not missing[user]:
+                order.append(user)
+    if len(order) < len(before):
+        names = [t.name for t, count in zip(timetable.program.tasks, missing, strict=True) if count]
+        message = f"{len(names)} tasks wait for each other, {', '.join(names[:5])} among them"
+        hint = "a task waits for one that stands behind it on its engine"
+        raise LimitError(Problem(message=message, hint=hint))
+    return order
+
+
+def _scarce_ports(timetable: Timetable) -> list[str]:
+    most: dict[str, dict[tuple[str, int], int]] = {}
+    for task, slot in zip(timetable.program.tasks, timetable.slots, strict=True):
+        for port in task.ports:
+            held = most.setdefault(port, {})
+            key = task.engine, slot.instance
+            held[key] = max(held.get(key, 0), task.ports.count(port))
+    lanes = {engine.name: engine.count for engine in timetable.program.engines}
+    return [port for port, held in most.items() if sum(held.values()) > lanes[port]]
+
+
+def start_cycles(
+    replay: Replay,
+    cycles: Sequence[int],
+    setup_cycles: Sequence[int],
+    lanes: Mapping[str, int],
+) -> list[int]:
+    """When each task starts if they take so many cycles and ports have so many lanes."""
+    if replay.scarce:
+        return _simulated(replay, cycles, setup_cycles, lanes)
+    # Nobody competes: a task starts when the last of those that it waits for has ended.
+    starts = [0] * len(cycles)
+    ends = [0] * len(cycles)
+    for task in replay.order:
+        start = 0
+        for other in replay.before[task]:
+            if ends[other] > start:
+                start = ends[other]
+        starts[task] = start
+        ends[task] = start + cycles[task]
+    return starts
+
+
+def _simulated(
+    replay: Replay,
+    cycles: Sequence[int],
+    setup_cycles: Sequence[int],
+    lanes: Mapping[str, int],
+) -> list[int]:
+    missing = [len(found) for found in replay.before]
+    starts = [0] * len(missing)
+    ready = [task for task, count in enumerate(missing) if not count]
+    flows = _Flows(lanes)
+    events: list[tuple[int, int]] = []
+    now = 0
+    while ready or events:
+        # In the order of the plan where tasks compete for a lane.
+        ready.sort(key=replay.turns.__getitem__)
+        waiting = []
+        for task in ready:
+            end = now + cycles[task]
+            later = flows.taken(replay.ports[task], now, setup_cycles[task], end)
+            if later:
+                heappush(events, (later, -1))
+                waiting.append(task)
+            else:
+                starts[task] = now
+                heappush(events, (end, task))
+        ready = waiting
+        now = events[0][0]
+        while events and events[0][0] == now:
+            ended = heappop(events)[1]
+            for user in replay.users[ended] if ended >= 0 else ():
+                missing[user] -= 1
+                if not missing[user]:
+                    ready.append(user)
+    return starts
+
+
+class _Flows:
+    """Transfers that hold a lane of a port, or will: from when to when."""
+
+    def __init__(self, lanes: Mapping[str, int]) -> None:
+        self.lanes = lanes
+        self.held: dict[str, list[tuple[int, int]]] = {}
+
+    def taken(self, ports: Sequence[str], now: int, setup_cycles: int, end: int) -> int:
+        """Take a lane of every port, and answer 0; or when to ask again if one has none free."""
+        begin = now + setup_cycles
+        for port in ports:
+            flows = [flow for flow in self.held.get(port, ()) if flow[1] > now]
+            self.held[port] = flows
+            meeting = [last for first, last in flows if last > begin and first < end]
+            if len(meeting) + ports.count(port) > self.lanes[port]:
+                return max(now + 1, min(meeting) - setup_cycles)
+        for port in ports:
+            self.held[port].append((begin, end))
+        return 0

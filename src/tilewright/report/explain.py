@@ -1,31 +1,19 @@
-"""Why a plan takes as long as it does: its critical path, its idle cycles, and what would help.
-
-What would help is tried: the plan's tasks are run again in their order with one thing of the
-machine improved. What such a run cannot show is what another plan would make of the better machine.
-"""
+"""Why a plan takes as long as it does: its critical path, its idle cycles, and what would help."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
-from math import ceil
+from dataclasses import dataclass
 from typing import Any
 
 from tilewright.errors import InputError, Problem
 from tilewright.planner import Plan
-from tilewright.program.model import Slot, Task, Timetable
+from tilewright.program.model import Slot, Timetable
 from tilewright.replay.timing import timed_slots
 from tilewright.report.cascades import cascade_json
-from tilewright.report.lives import is_core, purposes
 from tilewright.report.op_rows import OpRow, op_rows, transfer_owners
-from tilewright.report.record import PlanRecord, record_of
+from tilewright.report.record import PlanRecord
+from tilewright.report.remedies import Remedies, Remedy, remedies
 from tilewright.report.tables import View, heading, table
 from tilewright.report.waits import Reason, idle_cycles, waits
-
-MOST_EXPLAINED = 5_000
-"""Tasks above which a plan is explained only when asked to: every remedy is a run of its own."""
-_FASTER = 2
-"""By how much one thing is made better at a time."""
-_WORTHWHILE = 0.01
-"""Gains below this share of the cycles are not worth a word."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,16 +32,6 @@ class Step:
     """Why the first of them did not start earlier."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Remedy:
-    """Something to improve, and the cycles that the plan's tasks would then take in their order."""
-
-    what: str
-    name: str
-    """The engine, port or memory."""
-    cycles: int
-
-
 @dataclass(frozen=True, kw_only=True)
 class Explanation:
     """The answers. `replay_cycles` is the plan with every task as early as it can be."""
@@ -65,15 +43,19 @@ class Explanation:
     """Cycles of the critical path by engine."""
     idle: tuple[tuple[str, int], ...]
     """Idle cycles of arrays and vector units by cause, over all of them."""
-    remedies: tuple[Remedy, ...]
-    """The best first."""
+    helpful: Remedies | None
+    """What would help; None for a single op."""
     row: OpRow | None
+
+    @property
+    def remedies(self) -> tuple[Remedy, ...]:
+        """What would help, the best first."""
+        return self.helpful.best_first if self.helpful else ()
 
     @property
     def bottleneck(self) -> Remedy | None:
         """What to improve first; None if nothing alone would help."""
-        least = self.replay_cycles * (1 - _WORTHWHILE)
-        return self.remedies[0] if self.remedies and self.remedies[0].cycles <= least else None
+        return self.helpful.bottleneck if self.helpful else None
 
 
 def explain(record: PlanRecord, op: str = "") -> Explanation:
@@ -82,6 +64,15 @@ def explain(record: PlanRecord, op: str = "") -> Explanation:
     Raises:
         InputError: the plan has no such op.
     """
+    return _explained(record, op, None if op else remedies(record))
+
+
+def explanation_of(plan: Plan) -> Explanation | None:
+    """Why a plan takes as long as it does; None where it has too many tasks to say in passing."""
+    return None if plan.remedies is None else _explained(plan.record, "", plan.remedies)
+
+
+def _explained(record: PlanRecord, op: str, helpful: Remedies | None) -> Explanation:
     timetable = record.timetable
     row = _row(record, op) if op else None
     slots = timed_slots(timetable)
@@ -103,16 +94,9 @@ def explain(record: PlanRecord, op: str = "") -> Explanation:
         path=tuple(_steps(timetable, slots, path)),
         path_cycles=_largest_first(by_engine),
         idle=_largest_first(causes),
-        remedies=() if op else tuple(remedies(record)),
+        helpful=helpful,
         row=row,
     )
-
-
-def explanation_of(plan: Plan) -> Explanation | None:
-    """Why a plan takes as long as it does; None where it has too many tasks to say in passing."""
-    if len(plan.program.tasks) > MOST_EXPLAINED:
-        return None
-    return explain(record_of(plan, {"network": plan.network.name, "machine": plan.machine.name}))
 
 
 def _row(record: PlanRecord, op: str) -> OpRow:
@@ -170,157 +154,6 @@ def _steps(
             end_cycle=slots[last].end_cycle,
             reason=group[0][1],
         )
-
-
-def remedies(record: PlanRecord) -> list[Remedy]:
-    """Everything that can be improved, one at a time, with the cycles then; the best first."""
-    found = [
-        *_faster_units(record),
-        *_wider_ways(record),
-        *_shorter_setups(record),
-        *_more_room(record),
-    ]
-    return sorted(found, key=lambda remedy: (remedy.cycles, remedy.what))
-
-
-def _replayed(timetable: Timetable, cycles: Sequence[int]) -> int:
-    """The end of the last task if tasks take other cycles."""
-    tasks = tuple(
-        replace(task, cycles=new, setup_cycles=min(task.setup_cycles, new))
-        for task, new in zip(timetable.program.tasks, cycles, strict=True)
-    )
-    changed = replace(timetable, program=replace(timetable.program, tasks=tasks))
-    return max((slot.end_cycle for slot in timed_slots(changed)), default=0)
-
-
-def _faster_units(record: PlanRecord) -> Iterator[Remedy]:
-    """Arrays and vector units that take half the cycles for what is their own work."""
-    tasks = record.timetable.program.tasks
-    for what, is_vector in (("arrays", False), ("vector units", True)):
-        concerned = [
-            is_core(task.engine) and task.engine.endswith(".vector") == is_vector for task in tasks
-        ]
-        if any(concerned):
-            cycles = [
-                _with_faster_array(record, task) if hit else task.cycles
-                for task, hit in zip(tasks, concerned, strict=True)
-            ]
-            name = "vector" if is_vector else "array"
-            text = f"{what} twice as fast"
-            yield Remedy(what=text, name=name, cycles=_replayed(record.timetable, cycles))
-
-
-def _with_faster_array(record: PlanRecord, task: Task) -> int:
-    if task.mapping is None:
-        return ceil(task.cycles / _FASTER)
-    tile = record.tiles[task.mapping]
-    return min(task.cycles, ceil(task.cycles - tile.cycles + tile.faster_cycles))
-
-
-def _wider_ways(record: PlanRecord) -> Iterator[Remedy]:
-    """What bytes pass: DMA engines, ports of memories on and off the chip, sources and sinks."""
-    passed = [name for names in record.limits.values() for name, _ in names]
-    inside = [port for tile in record.tiles for port, _ in tile.wider_cycles]
-    tasks = record.timetable.program.tasks
-    before = [task.cycles for task in tasks]
-    for name in dict.fromkeys([*passed, *inside]):
-        cycles = [_with_wider_way(record, task, name) for task in tasks]
-        # A wider port carries a transfer faster, or more of them at a time, as engines allow.
-        shared = _with_more_lanes(record.timetable, name)
-        found = [_replayed(record.timetable, cycles)] if cycles != before else []
-        found += [_replayed(shared, before)] if shared is not None else []
-        if found:
-            yield Remedy(what=f"{name} twice as wide", name=name, cycles=min(found))
-
-
-def _with_wider_way(record: PlanRecord, task: Task, name: str) -> int:
-    if task.mapping is None:
-        return _with_faster_transfer(record, task, name)
-    tile = record.tiles[task.mapping]
-    return ceil(task.cycles - tile.cycles + dict(tile.wider_cycles).get(name, tile.cycles))
-
-
-def _with_more_lanes(timetable: Timetable, port: str) -> Timetable | None:
-    """The timetable with twice the lanes of a port; None if it is no port that transfers hold."""
-    program = timetable.program
-    if not any(port in task.ports for task in program.tasks):
-        return None
-    engines = tuple(
-        replace(engine, count=_FASTER * engine.count) if engine.name == port else engine
-        for engine in program.engines
-    )
-    return replace(timetable, program=replace(program, engines=engines))
-
-
-def _with_faster_transfer(record: PlanRecord, task: Task, name: str) -> int:
-    route = _route(record, task)
-    if route is None:
-        return task.cycles
-    passed = record.limits[route]
-    now = min((bits for _, bits in passed), default=0)
-    then = min((bits * _FASTER if way == name else bits for way, bits in passed), default=0)
-    flowing = task.cycles - task.setup_cycles
-    return task.setup_cycles + (-(-flowing * now // then) if then else flowing)
-
-
-def _route(record: PlanRecord, task: Task) -> tuple[str, str] | None:
-    if task.kind == "compute" or not task.reads or not task.writes:
-        return None
-    buffers = record.timetable.program.buffers
-    key = buffers[task.reads[0].buffer].space, buffers[task.writes[0].buffer].space
-    return key if key in record.limits else None
-
-
-def _shorter_setups(record: PlanRecord) -> Iterator[Remedy]:
-    tasks = record.timetable.program.tasks
-    for engine in dict.fromkeys(task.engine for task in tasks if task.setup_cycles):
-        cycles = [
-            task.cycles - task.setup_cycles // _FASTER if task.engine == engine else task.cycles
-            for task in tasks
-        ]
-        text = f"half the set-up cycles of {engine}"
-        name = f"{engine} set-up"
-        yield Remedy(what=text, name=name, cycles=_with_setups(record, cycles, engine))
-
-
-def _with_setups(record: PlanRecord, cycles: Sequence[int], engine: str) -> int:
-    program = record.timetable.program
-    tasks = tuple(
-        replace(task, setup_cycles=task.setup_cycles - task.setup_cycles // _FASTER)
-        if task.engine == engine
-        else task
-        for task in program.tasks
-    )
-    changed = replace(record.timetable, program=replace(program, tasks=tasks))
-    return _replayed(changed, cycles)
-
-
-def _more_room(record: PlanRecord) -> Iterator[Remedy]:
-    """Scratchpads with room for all: nobody waits for an address, nothing is loaded again."""
-    timetable = record.timetable
-    tasks = timetable.program.tasks
-    why = purposes(timetable)
-    pads = dict.fromkeys(s.memory for s in timetable.program.spaces if s.kind == "scratchpad")
-    for memory in pads:
-        inside = [_touches(timetable, task, memory) for task in tasks]
-        spared = [
-            0 if inside[n] and why[n] in ("again", "spill") else task.cycles
-            for n, task in enumerate(tasks)
-        ]
-        edges = tuple((first, second) for first, second in timetable.edges if not inside[second])
-        if edges == timetable.edges and spared == [task.cycles for task in tasks]:
-            continue
-        text = f"room in {memory} for everything at once"
-        free = replace(timetable, edges=edges)
-        yield Remedy(what=text, name=memory, cycles=_replayed(free, spared))
-
-
-def _touches(timetable: Timetable, task: Task, memory: str) -> bool:
-    program = timetable.program
-    return any(
-        program.space[program.buffers[access.buffer].space].memory == memory
-        for access in (*task.reads, *task.writes)
-    )
 
 
 def explanation_json(found: Explanation) -> dict[str, Any]:

@@ -20,7 +20,7 @@ from tilewright.report.lives import port_holds, purposes
 from tilewright.report.machine import peak_macs
 from tilewright.report.op_rows import OpRow, op_rows, transfer_owners
 from tilewright.report.plan import bound_cycles, busiest_engine
-from tilewright.report.record import PlanRecord, record_of
+from tilewright.report.record import PlanRecord
 from tilewright.schedule.packed import buffer_lives
 
 PURPOSES = ("array", "vector", "ahead", "waited", "again", "spill", "store", "move")
@@ -29,7 +29,7 @@ ROLES = ("constant", "input", "output", "activation")
 
 def report_data(plan: Plan) -> dict[str, Any]:
     """All that the report shows; lists of one length are columns of one table."""
-    record = record_of(plan, {"network": plan.network.name, "machine": plan.machine.name})
+    record = plan.record
     rows = op_rows(record, plan.machine.cores[0].array.units)
     tracks = _tracks(plan)
     busiest, share = busiest_engine(plan)

@@ -56,9 +56,9 @@ def bound_by(plan: Plan) -> str:
     """
     name, share = busiest_engine(plan)
     busy = f"{name} is busy {share:.0%} of the time"
-    if plan.explanation is None:
+    if plan.remedies is None:
         return busy
-    best = plan.explanation.bottleneck
+    best = plan.remedies.bottleneck
     return f"{best.name if best else 'no part alone'}; {busy}"
 
 
@@ -75,7 +75,7 @@ def busiest_engine(plan: Plan) -> tuple[str, float]:
 
 def first_to_improve(plan: Plan) -> str:
     """What `explain` would improve first and what that gives; empty where it is not known."""
-    found = plan.explanation
+    found = plan.remedies
     if found is None or found.bottleneck is None:
         return ""
     gain = 1 - found.bottleneck.cycles / max(1, found.replay_cycles)

@@ -6,13 +6,14 @@ from pathlib import Path
 from typing import Any
 
 from tilewright import __version__
+from tilewright.garbage import without_garbage_collection
 from tilewright.mapping.text import mapping_text
 from tilewright.planner import Plan
 from tilewright.program.model import Access, Buffer, Task
 from tilewright.report.cascades import rolling_buffers
 from tilewright.report.html_report import report_html
 from tilewright.report.plan import plan_figures
-from tilewright.report.record import SCHEMA, record_json, record_of
+from tilewright.report.record import SCHEMA, record_json
 from tilewright.report.trace import trace_events
 
 
@@ -20,11 +21,12 @@ def save(plan: Plan, folder: Path) -> list[Path]:
     """Write `plan.json`, `trace.json` and `report.html` into a folder, made if need be."""
     folder.mkdir(parents=True, exist_ok=True)
     written = []
-    texts = {
-        "plan.json": json.dumps(plan_json(plan), separators=(",", ":")) + "\n",
-        "trace.json": json.dumps(trace_events(plan), separators=(",", ":")) + "\n",
-        "report.html": report_html(plan),
-    }
+    with without_garbage_collection():
+        texts = {
+            "plan.json": json.dumps(plan_json(plan), separators=(",", ":")) + "\n",
+            "trace.json": json.dumps(trace_events(plan), separators=(",", ":")) + "\n",
+            "report.html": report_html(plan),
+        }
     for name, text in texts.items():
         path = folder / name
         path.write_text(text, encoding="utf-8")
@@ -81,7 +83,7 @@ def plan_json(plan: Plan) -> dict[str, Any]:
         "given": program.given,
         "results": program.results,
         "rolling_buffers": [asdict(rolling) for rolling in rolling_buffers(program, plan.network)],
-        **record_json(record_of(plan, {})),
+        **record_json(plan.record),
     }
 
 

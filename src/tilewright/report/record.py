@@ -29,7 +29,7 @@ from tilewright.program.model import (
     View,
 )
 from tilewright.report.cascades import CascadeFigures, cascades_of, cascades_of_json
-from tilewright.report.improved_mapping import faster_array_cycles, wider_port_cycles
+from tilewright.report.improved_mapping import improved_cycles
 
 SCHEMA = "tilewright-plan-1"
 MOST_BYTES = 2**30
@@ -176,7 +176,7 @@ def read_record(path: str | Path) -> PlanRecord:
 
 
 def _tile_of(mapped: Mapped) -> TileFigures:
-    cost = mapped.cost
+    cost, improved = mapped.cost, improved_cycles(mapped)
     return TileFigures(
         macs=cost.macs,
         compute_cycles=cost.compute_cycles,
@@ -188,8 +188,8 @@ def _tile_of(mapped: Mapped) -> TileFigures:
             ("", "array", cost.mac_pj),
             *((link.letter, link.memory, link.energy_pj) for link in cost.links),
         ),
-        faster_cycles=faster_array_cycles(mapped),
-        wider_cycles=tuple(wider_port_cycles(mapped)),
+        faster_cycles=improved.faster_array,
+        wider_cycles=improved.wider_ports,
     )
 
 

@@ -91,6 +91,34 @@ def test_a_port_with_one_lane_lets_one_transfer_flow_at_a_time() -> None:
     assert [slot.start_cycle for slot in timed_slots(wide)] == [0, 0]
 
 
+def test_a_port_that_one_engine_uses_alone_holds_nobody_up() -> None:
+    loads = (
+        task("load a", "dma", 10, port="port", setup=2),
+        task("load b", "dma", 10, port="port", setup=2),
+        task("conv", "core", 6, (0,)),
+    )
+    # 10 + 10, and the core from 10 on.
+    assert [s.start_cycle for s in timed_slots(timetable(*loads, starts=(0, 10, 10)))] == [
+        0,
+        10,
+        10,
+    ]
+
+
+def test_two_that_compete_elsewhere_change_nothing_for_others() -> None:
+    # Behind the chain stand two transfers for one lane: 10 cycles each, one after the other.
+    rivals = (
+        task("a", "dma 0", 10, port="port"),
+        task("b", "dma 1", 10, port="port"),
+    )
+    both = timetable(*CHAIN.program.tasks, *rivals, starts=(0, 10, 10, 20, 0, 10))
+    for factor in (0.3, 1.0, 2.7):
+        alone = timed_slots(CHAIN, slower={"dma": factor})
+        beside = timed_slots(both, slower={"dma": factor})
+        assert beside[:4] == alone
+        assert [slot.start_cycle for slot in beside[4:]] == [0, 10]
+
+
 def test_jitter_only_delays_and_depends_on_the_seed_alone() -> None:
     times = [timing(CHAIN, jitter=0.5, seed=seed) for seed in range(20)]
     assert times == [timing(CHAIN, jitter=0.5, seed=seed) for seed in range(20)]
