@@ -262,7 +262,7 @@ def from_a_neighbour(plan: Timetable, draw: random.Random) -> Timetable | None:
     axis = draw.choice(free)
     start, stop = read.box[axis]
     box = (*read.box[:axis], (start + 1, stop + 1), *read.box[axis + 1 :])
-    return _with_task(plan, number, replace(task, reads=(replace(read, box=box),)))
+    return _with_task(plan, number, replace(task, reads=(read._replace(box=box),)))
 
 
 FAULTS: tuple[Fault, ...] = (

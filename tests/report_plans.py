@@ -30,7 +30,7 @@ def cascaded_plan() -> Plan:
         Cascade(first=2, last=3, axis=2, step=2),
     )
     network, machine = load_network("notes_cnn"), load_machine("ethos_u65_256")
-    drafts = Drafts(prepared(network, machine), PlanOptions(), lambda step: None)
+    drafts = Drafts(prepared(network, machine), PlanOptions(), lambda step: None, {})
     candidate = drafts.candidate("latency", Strategy(cascades=cascades, gone=("input",)))
     assert candidate is not None
     draft = drafts.draft(candidate)

@@ -20,7 +20,7 @@ from tilewright.schedule.control_edges import control_edges
 from tilewright.schedule.packed import packed
 from tilewright.schedule.schedule import schedule, schedule_below, schedule_in_order
 from tilewright.strategy.choose import Aim, Chosen, choose
-from tilewright.strategy.scene import scene_of
+from tilewright.strategy.scene import Scene, scene_of
 
 Value = tuple[float, ...]
 
@@ -44,15 +44,6 @@ class Candidate:
     def outside_bytes(self) -> int:
         """Bytes read and written outside the scratchpads if nothing is added."""
         return outside_bytes(self.lowered.program)
-
-    @cached_property
-    def compute_cycles(self) -> int:
-        """Cycles of the engine that computes most."""
-        cycles: dict[str, int] = {}
-        for task in self.lowered.program.tasks:
-            if task.kind == "compute":
-                cycles[task.engine] = cycles.get(task.engine, 0) + task.cycles
-        return max(cycles.values(), default=0)
 
     @property
     def fill(self) -> float:
@@ -84,11 +75,6 @@ class Draft:
         """Bytes read and written outside the scratchpads."""
         return outside_bytes(self.timetable.program)
 
-    @property
-    def busy(self) -> float:
-        """The part of the time in which the busiest engine computes."""
-        return self.candidate.compute_cycles / max(1, self.timetable.cycles)
-
     def value(self, goal: Goal) -> Value:
         """What a goal makes small."""
         energy_pj = _energy_pj(self.timetable.program) if goal == "energy" else 0.0
@@ -116,8 +102,9 @@ class Drafts:
     prepared: Prepared
     options: PlanOptions
     watcher: Watcher
+    known: dict[tuple[Aim, bool], Chosen | None]
+    """What the choice of cascades proposed already on such a machine, with small cuts or not."""
     refusals: list[InfeasibleError] = field(default_factory=list)
-    _chosen: dict[tuple[Aim, bool], Chosen | None] = field(default_factory=dict)
 
     @property
     def goal(self) -> Goal:
@@ -179,13 +166,17 @@ class Drafts:
         if not self.options.cascades:
             return None
         key = aim, small_cuts
-        if key not in self._chosen:
+        if key not in self.known:
             self.watcher("cascades")
-            scene = scene_of(self.prepared, "latency" if aim == "memory" else aim)
+            scene = self._scene
             options = self.options.quick_choose if aim == "latency" else self.options.choose
             options = replace(options, small_cuts=small_cuts)
-            self._chosen[key] = None if scene is None else choose(scene, aim, options)
-        return self._chosen[key]
+            self.known[key] = None if scene is None else choose(scene, aim, options)
+        return self.known[key]
+
+    @cached_property
+    def _scene(self) -> Scene | None:
+        return scene_of(self.prepared)
 
     def finished(self, draft: Draft) -> Plan:
         """A draft with final addresses and control edges, checked.

@@ -40,7 +40,7 @@ class PlanOptions:
     """Steps of the search for a compute order with the least peak memory."""
     schedule: ScheduleOptions = field(
         default_factory=lambda: ScheduleOptions(
-            portfolio_tasks=16_000, gap_permille=10, packing_tasks=500, packing_nodes=2_000
+            portfolio_tasks=16_000, packing_tasks=500, packing_nodes=2_000
         )
     )
     packing: PackOptions = field(

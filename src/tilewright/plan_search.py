@@ -21,8 +21,8 @@ from tilewright.schedule.packed import packed
 WORTH_TRYING = 1.02
 """A plan that moves no more than this factor of what must be moved wants no other candidate."""
 
-BUSY = 0.9
-"""Neither does one whose engines compute for so much of the time, if it is time that counts."""
+NEAR = 1.01
+"""If it is time that counts, one that takes no more than this factor of its bound."""
 
 MOST_SMALLER = 4
 """So many sizes of smaller scratchpads are looked at for the sake of a plan in larger ones."""
@@ -127,19 +127,19 @@ def _tight(drafts_on: Callable[[Machine], Drafts], machine: Machine) -> Draft | 
 def _best_on(drafts: Drafts, best: Draft | None) -> tuple[Draft | None, list[Candidate]]:
     """The best draft of all candidates, or what was the best so far; and the candidates.
 
-    Those that may come to the least are scheduled first, so that others need not be.
+    What may be good enough is scheduled at once. Of the others, those that may come to the least
+    are scheduled first, so that the rest need not be.
     """
-    goal = drafts.goal
-    plain = drafts.candidate(goal, PLAIN)
-    seen = [plain] if plain is not None else []
-    if plain is not None and _may_be_good(plain, goal):
-        best = _better(drafts, plain, best)
-        if best is not None and _is_good(best, goal):
-            return best, seen
-    seen += _other_candidates(drafts, plain)
-    for candidate in sorted(seen, key=lambda c: c.least_value(goal)):
-        if best is None or candidate is not best.candidate:
+    goal, seen = drafts.goal, list[Candidate]()
+    for candidate in _candidates(drafts):
+        seen.append(candidate)
+        if _may_be_good(candidate, goal):
             best = _better(drafts, candidate, best)
+            if best is not None and _is_good(best, goal):
+                return best, seen
+    others = [candidate for candidate in seen if not _may_be_good(candidate, goal)]
+    for candidate in sorted(others, key=lambda c: c.least_value(goal)):
+        best = _better(drafts, candidate, best)
     return best, seen
 
 
@@ -150,13 +150,16 @@ def _better(drafts: Drafts, candidate: Candidate, best: Draft | None) -> Draft |
     return min(found, key=lambda d: d.value(drafts.goal), default=None)
 
 
-def _other_candidates(drafts: Drafts, plain: Candidate | None) -> Iterator[Candidate]:
-    """What the choice of cascades proposes.
+def _candidates(drafts: Drafts) -> Iterator[Candidate]:
+    """The plain candidate, and what the choice of cascades proposes.
 
     What is made for the least latency is also a candidate for the least traffic: with the same
     room, more bytes are then never moved for the sake of fewer.
     """
     goal = drafts.goal
+    plain = drafts.candidate(goal, PLAIN)
+    if plain is not None:
+        yield plain
     # A second candidate for the sake of time must not take much of it.
     most_tiles = RIVAL_TILES if plain is not None and goal == "latency" else MOST_TILES
     known = {plain.strategy: plain.outside_bytes} if plain is not None else {}
@@ -224,20 +227,23 @@ def _is_best(draft: Draft, goal: Goal) -> bool:
 
 def _may_be_good(candidate: Candidate, goal: Goal) -> bool:
     """Whether a draft of a candidate can be good enough."""
-    busy = candidate.compute_cycles / max(1, candidate.least.order_cycles)
-    return _is_enough(candidate, candidate.outside_bytes, busy, goal)
+    return _is_enough(candidate, candidate.outside_bytes, candidate.least.order_cycles, goal)
 
 
 def _is_good(draft: Draft, goal: Goal) -> bool:
-    """Whether no other strategy is worth a try: nothing comes or goes that need not."""
-    return _is_enough(draft.candidate, draft.outside_bytes, draft.busy, goal)
+    """Whether no other strategy is worth a try."""
+    return _is_enough(draft.candidate, draft.outside_bytes, draft.timetable.cycles, goal)
 
 
-def _is_enough(candidate: Candidate, moved_bytes: int, busy: float, goal: Goal) -> bool:
-    must_move = candidate.lowered.bounds.traffic_bytes
-    if goal == "traffic":
-        return moved_bytes <= must_move
-    return moved_bytes <= WORTH_TRYING * must_move or (goal == "latency" and busy >= BUSY)
+def _is_enough(candidate: Candidate, moved_bytes: int, cycles: int, goal: Goal) -> bool:
+    least = candidate.lowered.bounds
+    match goal:
+        case "latency":
+            return cycles <= NEAR * least.cycles
+        case "traffic":
+            return moved_bytes <= least.traffic_bytes
+        case _:
+            return moved_bytes <= WORTH_TRYING * least.traffic_bytes
 
 
 def plan_in_least_memory(drafts_on: Callable[[Machine], Drafts], machine: Machine) -> Plan:

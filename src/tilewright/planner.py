@@ -18,6 +18,7 @@ from tilewright.program.order import peak_bytes
 from tilewright.program.order_network import problem_of
 from tilewright.program.order_search import OrderOptions, least_peak
 from tilewright.program.places import places_of
+from tilewright.strategy.choose import Aim, Chosen
 from tilewright.strategy.ladder.fit import Fit
 from tilewright.strategy.ladder.program import only_scratchpad
 
@@ -78,11 +79,13 @@ def _drafts_in(
     """Drafts of plans with ops in one order, on the machine or on one with other sizes."""
     options, watcher = how
     prepared = prepare(network, limited, order, _search(options))
+    known: dict[tuple[int, ...], dict[tuple[Aim, bool], Chosen | None]] = {}
 
     def drafts_on(other: Machine) -> Drafts:
         # Tiles cost the same whatever the sizes of scratchpads: they are looked up once.
         places = prepared.places if other == limited else places_of(other)
-        return Drafts(replace(prepared, places=places), options, watcher)
+        chosen = known.setdefault(tuple(memory.size_bytes for memory in other.memories), {})
+        return Drafts(replace(prepared, places=places), options, watcher, chosen)
 
     return drafts_on
 

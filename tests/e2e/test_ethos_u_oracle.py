@@ -32,7 +32,7 @@ from tilewright.mapping.ethos_u.operation import (
     Storage,
     Storages,
 )
-from tilewright.mapping.ethos_u.translate import Tile, tile_steps
+from tilewright.mapping.ethos_u.translate import Tile, TiledOp, tile_steps
 from tilewright.network.graph import Network
 from tilewright.program.stages import Stage, stages_of
 from tilewright.program.stages import storages as storages_of
@@ -200,8 +200,9 @@ def test_whole_ops_are_translated_to_the_same_operations(name: str) -> None:
     network = tilewright.load_network(str(REFERENCE_DATA / "models" / f"{name}.tflite"))
     found: Counter[Operation] = Counter()
     for stage in left_stages(network):
-        tile = Tile(op=stage.op, fused=stage.fused, lengths=stage.op.sizes)
-        for step in tile_steps(tile, network):
+        of, *fused = (TiledOp(op=op, network=network) for op in (stage.op, *stage.fused))
+        tile = Tile(of=of, fused=tuple(fused), lengths=stage.op.sizes)
+        for step in tile_steps(tile):
             found[comparable(step.operation)] += step.times
     assert found == Counter(comparable(whole(op)) for op in ops)
 

@@ -23,10 +23,12 @@ from tilewright.mapping.evaluate import (
     evaluate,
     evaluate_allocated,
     evaluate_loops,
+    loops_of,
 )
 from tilewright.mapping.hierarchy import hierarchy_of
 from tilewright.mapping.nest import LoopNest, NestOperand, Relation, nest_of
 from tilewright.mapping.orders import all_orders, cool_lex, loop_factors
+from tilewright.mapping.search import Objective, SearchOptions, best_candidate
 from tilewright.mapping.spatial import UnrollOptions, unrollings
 from tilewright.network.load import load_network
 
@@ -112,6 +114,33 @@ def test_uneven_unrolling_on_the_machines_of_the_library_costs_the_same(seed: in
         orders = some_orders(setup, 5)
         assert_same_greedily(setup, orders)
         assert_same_with_any_ends(setup, orders, seed)
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.integers(0, 10**6), st.integers(2, 5), st.sampled_from(("latency", "energy", "edp")))
+def test_the_best_order_is_the_same(seed: int, primes: int, objective: Objective) -> None:
+    for even in (False, True):
+        options = SearchOptions(objective=objective, even=even)
+        for setup in setups(seed, primes):
+            orders = some_orders(setup, None)
+            assert_same_best(setup, orders, options, np.inf)
+            found = best_candidate(setup, orders, options)
+            if found is not None:
+                # What may not be exceeded is the best value itself, or just below it.
+                first = found[2][0]
+                assert_same_best(setup, orders, options, first)
+                assert_same_best(setup, orders, options, np.nextafter(first, 0.0))
+
+
+def assert_same_best(setup: Setup, orders: Orders, options: SearchOptions, at_most: float) -> None:
+    compiled = best_candidate(setup, orders, options, at_most)
+    reference = best_candidate(numpy_setup(setup), orders, options, at_most)
+    assert (compiled is None) == (reference is None)
+    if compiled is not None and reference is not None:
+        assert compiled[2] == reference[2]
+        (batch, column, _), (other, best, _) = compiled, reference
+        assert loops_of(batch, column) == loops_of(other, best)
+        assert cost_of(batch, column) == cost_of(other, best)
 
 
 @settings(deadline=None)

@@ -110,6 +110,47 @@ def test_both_find_the_same_tilings_with_the_same_figures(trial: Trial) -> None:
 
 
 @pytest.mark.skipif(not tile_kernel.is_used(), reason="the search was not built")
+@settings(max_examples=500, deadline=None)
+@given(trials(), st.data())
+def test_all_leads_and_rooms_that_a_choice_is_said_to_cover_lead_to_it(
+    trial: Trial, data: st.DataObject
+) -> None:
+    lead_cycles = data.draw(st.sampled_from((0, 40, 100, 300, 1_000)))
+    trial = replace(trial, work=replace(trial.work, lead_cycles=lead_cycles))
+    found = tile_kernel.best_tiling(trial, partial(asked, trial))
+    assert found is not None
+    tiling, scope = found
+    assert scope.covers(trial.work.measures)
+    # The ends of what is covered, and numbers in between, as far as they are within reason.
+    spans = [
+        (max(-5, least), min(2_000, most))
+        for least, most in zip(scope.least, scope.most, strict=True)
+    ]
+    lead, near, nearer = (
+        data.draw(st.sampled_from(span) | st.integers(*span)) if span[0] <= span[1] else now
+        for span, now in zip(spans, trial.work.measures, strict=True)
+    )
+    room = {"near": near, "nearer": nearer}
+    other = replace(trial, work=replace(trial.work, room=room, lead_cycles=max(0, lead)))
+    assert scope.covers(other.work.measures)
+    again = tile_kernel.best_tiling(other, partial(asked, other))
+    assert again is not None
+    assert again[0] == tiling
+
+
+@pytest.mark.skipif(not tile_kernel.is_used(), reason="the search was not built")
+@settings(max_examples=200, deadline=None)
+@given(trials())
+def test_the_best_tiling_is_that_of_the_best_order(trial: Trial) -> None:
+    told = partial(asked, trial)
+    every, found = tile_kernel.tilings(trial, told), tile_kernel.best_tiling(trial, told)
+    assert every is not None
+    assert found is not None
+    values = [(tiling.value, tiling.cycles, tiling.moved_bytes) for tiling in every]
+    assert found[0] == (every[values.index(min(values))] if every else None)
+
+
+@pytest.mark.skipif(not tile_kernel.is_used(), reason="the search was not built")
 def test_what_a_model_raises_comes_through() -> None:
     def failing(at: int) -> int | None:
         raise KeyError(at)

@@ -10,6 +10,7 @@
 #include "kernel_cost.h"
 
 enum { GIVEN, GREEDY, EVEN };
+enum { LATENCY, ENERGY, PRODUCT };
 
 typedef struct {
     Py_buffer views[8];
@@ -151,6 +152,77 @@ static PyObject *costs(PyObject *module, PyObject *const *args, Py_ssize_t n_arg
     return NULL;
 }
 
+/* What a candidate is ranked by: smaller is better, the second decides between equals. */
+typedef struct { double first, second; } Value;
+
+static Value value_of(const Candidate *c, double mac_pj, long objective)
+{
+    double energy = c->memory_pj + mac_pj;
+    if (objective == LATENCY) return (Value){c->cycles, energy};
+    if (objective == ENERGY) return (Value){energy, c->cycles};
+    return (Value){c->cycles * energy, 0.0};
+}
+
+static int is_less(Value a, Value b)
+{
+    return a.first < b.first || (a.first == b.first && a.second < b.second);
+}
+
+/* The first of the best orders that are not above `least`, and its ends and costs; -1: none. */
+static Py_ssize_t best_order(
+    const Setup *s, const Py_buffer *const orders[3], const double figures[2], const long how[2],
+    const Py_buffer *ends, double *values)
+{
+    Candidate c;
+    Py_ssize_t best = -1;
+    Value least = {figures[1], INFINITY};
+    start(&c, orders[1]);
+    for (Py_ssize_t column = 0; column < orders[1]->shape[1]; column++) {
+        load(s, &c, orders, column);
+        if (!allocate(s, &c, how[0] == EVEN) || !transfer(s, &c)) continue;
+        /* Time only tells apart what takes the same energy. */
+        if (how[1] == ENERGY && c.memory_pj + figures[0] > least.first) continue;
+        time_of(s, &c);
+        Value value = value_of(&c, figures[0], how[1]);
+        if (!is_less(value, least)) continue;
+        least = value;
+        best = column;
+        write_ends(s, &c, ends, 0);
+        values[0] = c.cycles;
+        values[1] = c.memory_pj;
+    }
+    return best;
+}
+
+/* best(description, dims, loops, sizes, figures, mode, objective, ends, values): the column of the
+ * best order, allocated in a mode, or None; fills its ends, and its cycles and memories' energy.
+ * `figures` are the energy beside that of the memories, and what may not be exceeded. */
+static PyObject *best(PyObject *module, PyObject *const *args, Py_ssize_t n_args)
+{
+    Views views = {.n_views = 0};
+    const Py_buffer *orders[3], *figures, *ends, *values;
+    Setup setup;
+    Py_ssize_t column = -1;
+    long how[2] = {-1, -1};
+    for (int i = 0; n_args == 9 && i < 2; i++) how[i] = PyLong_AsLong(args[5 + i]);
+    int good = how[0] >= GREEDY && how[0] <= EVEN && how[1] >= LATENCY && how[1] <= PRODUCT;
+    if (!good && !PyErr_Occurred()) PyErr_SetString(PyExc_TypeError, "best takes 9 arguments");
+    good = good && open_orders(&views, args, &setup, orders) &&
+           (figures = open_view(&views, args[4], "d", 1, 0)) &&
+           (ends = open_view(&views, args[7], "lq", 2, 1)) &&
+           (values = open_view(&views, args[8], "d", 2, 1));
+    if (good) {
+        good = figures->shape[0] == 2 && figures->strides[0] == 8 && values->strides[0] == 8 &&
+               ends->shape[0] == setup.n_levels && ends->shape[1] == 1 && values->shape[0] == 2;
+        if (good) column = best_order(&setup, orders, figures->buf, how, ends, values->buf);
+        else PyErr_SetString(PyExc_ValueError, "ends or values do not belong to the orders");
+    }
+    close_views(&views);
+    if (!good) return NULL;
+    if (column < 0) Py_RETURN_NONE;
+    return PyLong_FromSsize_t(column);
+}
+
 /* details(description, dims, loops, sizes, ends, values): every part of the cost of the one
  * candidate that the arrays hold; False if its data cannot move. */
 static PyObject *details(PyObject *module, PyObject *const *args, Py_ssize_t n_args)
@@ -240,6 +312,7 @@ static PyObject *understands(PyObject *module, PyObject *array)
 static PyMethodDef methods[] = {
     {"understands", understands, METH_O, "Whether a description is sound and within limits."},
     {"costs", (PyCFunction)(void (*)(void))costs, METH_FASTCALL, "Cost many orders."},
+    {"best", (PyCFunction)(void (*)(void))best, METH_FASTCALL, "The best of many orders."},
     {"details", (PyCFunction)(void (*)(void))details, METH_FASTCALL, "Cost one in every part."},
     {"arrange", (PyCFunction)(void (*)(void))arrange, METH_FASTCALL, "List all arrangements."},
     {NULL, NULL, 0, NULL},

@@ -15,6 +15,18 @@ def costs(
     mode: int,
     /,
 ) -> None: ...
+def best(
+    description: array[float],
+    dims: bytes,
+    loops: NDArray[np.int64],
+    sizes: NDArray[np.float64],
+    figures: array[float],
+    mode: int,
+    objective: int,
+    ends: NDArray[np.int64],
+    values: NDArray[np.float64],
+    /,
+) -> int | None: ...
 def details(
     description: array[float],
     dims: bytes,

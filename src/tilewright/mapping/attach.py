@@ -69,14 +69,16 @@ def _fractional_factors(
     clamped = {
         (dim, loop): min(factor, widths[dim]) for dim, pairs in unrolling for loop, factor in pairs
     }
+    widest: dict[str, tuple[int, str]] = {}
+    for (dim, loop), factor in clamped.items():
+        if loop not in widest or factor > widest[loop][0]:
+            widest[loop] = factor, dim
     done: dict[str, float] = {}
     result: dict[tuple[str, str], float] = {}
     for (dim, loop), factor in clamped.items():
-        rivals = [(f, d) for (d, other), f in clamped.items() if other == loop]
-        largest = max(f for f, _ in rivals)
         earlier = done.get(loop, 1.0)
         exact: float = factor
-        if next(d for f, d in rivals if f == largest) == dim:
+        if widest[loop][1] == dim:
             size = nest.sizes[loop]
             exact = size / math.ceil(size / (factor * earlier)) / earlier
         result[(dim, loop)] = exact
@@ -85,26 +87,13 @@ def _fractional_factors(
 
 
 def _levels(letter: str, hierarchy: Hierarchy, factors: Mapping[tuple[str, str], float]) -> Levels:
-    left = list(dict.fromkeys(dim for dim, _ in factors))
-    levels = []
-    for index in hierarchy.chains[letter]:
-        memory, _ = hierarchy.levels[index]
-        here = [dim for dim in left if dim in memory.served_dims]
-        left = [dim for dim in left if dim not in here]
-        levels.append(_merged(here, factors))
-    levels.append(_merged(left, factors))
-    return tuple(levels)
-
-
-def _merged(
-    dims: list[str], factors: Mapping[tuple[str, str], float]
-) -> tuple[tuple[str, float], ...]:
-    """Loops over some array dims; a loop on several of them has the product."""
-    loops: dict[str, float] = {}
+    """The loops that are unrolled at each level; one on several array dims has the product."""
+    serving = hierarchy.serving[letter]
+    levels: list[dict[str, float]] = [{} for _ in range(len(hierarchy.chains[letter]) + 1)]
     for (dim, loop), factor in factors.items():
-        if dim in dims:
-            loops[loop] = loops.get(loop, 1.0) * factor
-    return tuple(loops.items())
+        level = levels[serving[dim]]
+        level[loop] = level.get(loop, 1.0) * factor
+    return tuple([tuple(level.items()) for level in levels])
 
 
 def _temporal_loops(

@@ -76,6 +76,9 @@ def orders_of(rows: Sequence[Sequence[tuple[str, int]]]) -> Orders:
 
 def chunks(orders: Orders, size: int = 2048) -> Iterator[Orders]:
     """The orders in portions whose arrays stay in the processor's cache."""
+    if 0 < orders.count <= size:
+        yield orders
+        return
     for start in range(0, orders.count, size):
         part = slice(start, start + size)
         yield Orders(orders.names, orders.loops[:, part], orders.sizes[:, part])

@@ -49,6 +49,20 @@ class Hierarchy:
             for letter in letters
         }
 
+    @cached_property
+    def serving(self) -> Mapping[str, Mapping[str, int]]:
+        """Per letter and array dim, the lowest level whose memory serves units along the dim.
+
+        The number of its levels where none does.
+        """
+        found: dict[str, dict[str, int]] = {}
+        for letter, chain in self.chains.items():
+            found[letter] = {dim: len(chain) for dim, _ in self.array.dims}
+            for level, index in reversed(list(enumerate(chain))):
+                served = self.levels[index][0].served_dims
+                found[letter].update((dim, level) for dim in served)
+        return found
+
     def memory(self, letter: str, level: int) -> Memory:
         """The memory at a level of an operand, 0 being next to the array."""
         return self.levels[self.chains[letter][level]][0]

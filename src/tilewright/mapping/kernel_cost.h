@@ -169,11 +169,16 @@ static double onload(const Setup *s, const Candidate *c)
     return smaller(both[0] + after_first, both[1] + after_second);
 }
 
-/* Costs a candidate whose levels are cut; 0 if its data cannot move. */
-static int cost(const Setup *s, Candidate *c)
+/* What a candidate moves, and the energy of that; 0 if its data cannot move. */
+static int transfer(const Setup *s, Candidate *c)
 {
     for (int operand = 0; operand < s->n_operands; operand++) move(s, c, operand);
-    if (!access_links(s, c)) return 0;
+    return access_links(s, c);
+}
+
+/* How long a candidate takes whose transfers are known. */
+static void time_of(const Setup *s, Candidate *c)
+{
     allow(s, c);
     c->stall = 0;
     for (int i = 0; i < s->n_groups; i++) {
@@ -188,6 +193,13 @@ static int cost(const Setup *s, Candidate *c)
     for (int i = 0; i < s->store.n_steps; i++)
         c->offload += larger(c->times[s->store.lower[i]], c->times[s->store.upper[i]]);
     c->cycles = c->compute + c->stall + c->onload + (c->offload + s->drain_cycles);
+}
+
+/* Costs a candidate whose levels are cut; 0 if its data cannot move. */
+static int cost(const Setup *s, Candidate *c)
+{
+    if (!transfer(s, c)) return 0;
+    time_of(s, c);
     return 1;
 }
 

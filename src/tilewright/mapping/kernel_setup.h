@@ -88,9 +88,15 @@ static uint32_t read_dims(Reader *from, int n_dims)
 
 static void read_unrolled(Reader *from, Unrolled *to, int depth, int n_dims)
 {
+    double product[DIMS];
+    for (int dim = 0; dim < DIMS; dim++) product[dim] = 1.0;
     for (int level = 0; level < depth; level++) {
         to->summed_above[level] = (unsigned char)number(from, 1);
-        for (int dim = 0; dim < n_dims; dim++) to->factor[level][dim] = real(from);
+        for (int left = number(from, n_dims); left > 0; left--) {
+            int dim = number(from, n_dims - 1);
+            product[dim] *= real(from);
+        }
+        memcpy(to->factor[level], product, sizeof product);
     }
 }
 

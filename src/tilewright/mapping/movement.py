@@ -280,6 +280,9 @@ def boosts(nest: LoopNest, operand: NestOperand, levels: Levels) -> tuple[float,
     related = {d for r in relations for d, _ in r.terms}
     before = _distinct(relations, sizes)
     for loops in levels:
+        if not loops:
+            shares.append(1.0)
+            continue
         share = 1.0
         for loop, factor in loops:
             if loop in relevant:
@@ -302,10 +305,14 @@ def _distinct(relations: Sequence[Relation], sizes: Mapping[str, float]) -> floa
 
 def unit_counts(levels: Levels) -> tuple[int, ...]:
     """Instances at work on every arch level: the units for level 0, then each memory's copies."""
-    return tuple(
-        round(round(prod(f for loops in levels[level:] for _, f in loops), 3))
-        for level in range(len(levels))
-    )
+    counts = [1]
+    for level in reversed(range(len(levels))):
+        if levels[level]:
+            above = [factor for loops in levels[level:] for _, factor in loops]
+            counts.append(round(round(prod(above), 3)))
+        else:
+            counts.append(counts[-1])
+    return tuple(counts[:0:-1])
 
 
 def _transfers(

@@ -97,9 +97,10 @@ def _ascending(firsts: tuple[int, ...]) -> Ints:
     repeats = Counter(firsts)
     count = factorial(len(firsts)) // prod(factorial(n) for n in repeats.values())
     found = _arrangements(firsts, count).copy()
-    for first in repeats:
-        same = found == first
-        found[same] += (np.cumsum(same, axis=0) - 1)[same]
+    for first, times in repeats.items():
+        if times > 1:
+            same = found == first
+            found[same] += (np.cumsum(same, axis=0) - 1)[same]
     return found
 
 

@@ -11,6 +11,7 @@ from tilewright.mapping.batch import Orders, chunks, orders_of
 from tilewright.mapping.constraints import Constraint
 from tilewright.mapping.evaluate import Batch, Cost, Loops, Setup, cost_of, evaluate, loops_of
 from tilewright.mapping.hierarchy import Hierarchy
+from tilewright.mapping.kernel import Description, Wanted, best_order, takes
 from tilewright.mapping.nest import LoopNest
 from tilewright.mapping.orders import all_orders, loop_factors, matching
 from tilewright.mapping.spatial import UnrollOptions, unrollings
@@ -60,14 +61,15 @@ def rank(objective: Objective, cycles: float, energy_pj: float) -> tuple[float, 
 
 def best_column(batch: Batch, objective: Objective) -> int | None:
     """The first of the best candidates of a batch, or None if none fits."""
-    if not batch.fits.any():
-        return None
     first, second = batch.cycles, batch.energy_pj
     if objective == "energy":
         first, second = second, first
     elif objective == "edp":
         first, second = np.where(batch.fits, first * second, np.inf), np.zeros_like(first)
-    ties = np.flatnonzero(first == first.min())
+    least = first.min(initial=np.inf)
+    if least == np.inf:
+        return None
+    ties = np.flatnonzero(first == least)
     return int(ties[np.argmin(second[ties])])
 
 
@@ -112,7 +114,10 @@ def best_of(
 def best_candidate(
     setup: Setup, orders: Orders, options: SearchOptions, at_most: float = np.inf
 ) -> tuple[Batch, int, tuple[float, float]] | None:
-    """As `best_of`: the batch, the number of the best in it, and what it is ranked by."""
+    """As `best_of`: a batch, the number of the best in it, and what it is ranked by."""
+    description = setup.description
+    if description is not None and takes(description, orders):
+        return _best_compiled(setup, description, orders, options, at_most)
     best: tuple[Batch, int, tuple[float, float]] | None = None
     least = (at_most, np.inf)
     for part in chunks(orders):
@@ -124,6 +129,26 @@ def best_candidate(
         if value < least:
             best, least = (batch, column, value), value
     return best
+
+
+def _best_compiled(
+    setup: Setup,
+    description: Description,
+    orders: Orders,
+    options: SearchOptions,
+    at_most: float,
+) -> tuple[Batch, int, tuple[float, float]] | None:
+    """As `best_candidate`, by the kernel: the batch has no other candidate."""
+    objective = options.objective
+    wanted = Wanted(objective=objective, mac_pj=setup.mac_pj, at_most=at_most)
+    found = best_order(description, orders, wanted, even=options.even)
+    if found is None:
+        return None
+    number, allocation, costs = found
+    one = slice(number, number + 1)
+    only = Orders(orders.names, orders.loops[:, one], orders.sizes[:, one])
+    batch = Batch(setup, only, allocation, costs)
+    return batch, 0, rank(objective, batch.cycles[0], batch.energy_pj[0])
 
 
 def mapped(batch: Batch, column: int, tried: int) -> Mapped:

@@ -202,8 +202,8 @@ def limited(hierarchy: Hierarchy, lowest: Sequence[Feed], factors: _Factors) -> 
         else:
             factors = _shrunk_to_sharing(factors, places, feed.sharing, feed.elements)
     # A loop on several dims is evened out in this order: given dims first, as the file lists them.
-    dims = [*factors, *(dim for dim, _ in hierarchy.array.dims if dim not in factors)]
-    return tuple((dim, tuple(factors.get(dim, {}).items())) for dim in dims)
+    dims = [*factors, *[dim for dim, _ in hierarchy.array.dims if dim not in factors]]
+    return tuple([(dim, tuple(factors[dim].items()) if dim in factors else ()) for dim in dims])
 
 
 def _moving(feed: Feed, factors: _Factors) -> list[tuple[str, str]]:

@@ -132,24 +132,32 @@ def _different(
     most: int,
 ) -> list[Unrolling]:
     """The most promising unrollings of which no two ask the same of the lowest memories."""
+    feeds = list(_lowest_feeds(nest, hierarchy))
     found: dict[tuple[int, ...], Unrolling] = {}
     for steps, unrolling in ranked:
-        found.setdefault((steps, *_asked(nest, hierarchy, unrolling)), unrolling)
+        asked = [
+            prod(
+                [
+                    factor
+                    for dim, pairs in unrolling
+                    for loop, factor in pairs
+                    if loop not in same or dim not in shared
+                ]
+            )
+            for same, shared in feeds
+        ]
+        found.setdefault((steps, *asked), unrolling)
         if len(found) == most:
             break
     return list(found.values())
 
 
-def _asked(nest: LoopNest, hierarchy: Hierarchy, unrolling: Unrolling) -> Iterator[int]:
-    """Elements that the two lowest memories of every operand move in a step."""
+def _lowest_feeds(
+    nest: LoopNest, hierarchy: Hierarchy
+) -> Iterator[tuple[tuple[str, ...], tuple[str, ...]]]:
+    """For the two lowest memories of every operand: loops and array dims that share elements."""
     for operand in nest.operands:
-        same = nest.irrelevant(operand)
-        shared: list[str] = []
+        shared: tuple[str, ...] = ()
         for level in hierarchy.chains[operand.letter][:2]:
             shared += hierarchy.levels[level][0].served_dims
-            yield prod(
-                factor
-                for dim, pairs in unrolling
-                for loop, factor in pairs
-                if not (loop in same and dim in shared)
-            )
+            yield nest.irrelevant(operand), shared

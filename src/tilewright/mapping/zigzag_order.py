@@ -8,9 +8,10 @@ its last. Results agree with ZigZag's where it runs on CPython 3.8 to 3.13 (pick
 """
 
 import pickle
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from functools import cache
-from typing import Final, Literal
+from importlib import import_module
+from typing import Any, Final, Literal
 
 NameKind = Literal["loop", "array_dim"]
 
@@ -72,8 +73,20 @@ def _free_slot(slots: list[str | None], hashed: int) -> int:
 
 @cache
 def _hash(name: str, kind: NameKind) -> int:
-    from hashlib import sha512  # it loads OpenSSL, and our own model needs no hashes
-
     pickles = (pickle.dumps(name, protocol=4), _CLASS_PICKLES[kind])
-    of_name, of_class = (int.from_bytes(sha512(text).digest(), "big") for text in pickles)
+    of_name, of_class = (int.from_bytes(_sha512()(text).digest(), "big") for text in pickles)
     return (of_name ^ of_class) % _HASH_MODULUS
+
+
+@cache
+def _sha512() -> Callable[[bytes], Any]:
+    """The interpreter's own SHA-512 where it has one: `hashlib` loads OpenSSL, which takes long."""
+    for module in ("_sha512", "_sha2"):
+        try:
+            found: Callable[[bytes], Any] = import_module(module).sha512
+        except ImportError:
+            continue
+        return found
+    from hashlib import sha512
+
+    return sha512

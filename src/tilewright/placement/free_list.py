@@ -1,7 +1,7 @@
 """The free bytes of one memory as sorted gaps, for callers that place and free as they go."""
 
 from bisect import bisect_left, bisect_right, insort
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 
@@ -114,20 +114,30 @@ class FreeList:
 
     def free(self, begin: int, end: int) -> None:
         """Return a range and join it with its neighbours; raises ValueError if it was free."""
-        right = bisect_left(self._begins, begin)
-        touches_free = (right > 0 and self._ends[right - 1] > begin) or (
-            right < len(self._begins) and self._begins[right] < end
-        )
-        if not 0 <= begin < end <= self.capacity_bytes or touches_free:
+        begins, ends = self._begins, self._ends
+        right = bisect_left(begins, begin)
+        below = ends[right - 1] if right else -1
+        above = begins[right] if right < len(begins) else self.capacity_bytes + 1
+        if not 0 <= begin < end <= self.capacity_bytes or below > begin or above < end:
             raise ValueError(f"bytes [{begin}, {end}) are not all taken")
         self._free_bytes += end - begin
-        if right < len(self._begins) and self._begins[right] == end:
-            end = self._ends[right]
-            self._remove(right)
-        if right > 0 and self._ends[right - 1] == begin:
-            begin = self._begins[right - 1]
-            self._remove(right - 1)
-        self._insert(begin, end)
+        joins_above = above == end
+        if joins_above:
+            end = ends[right]
+            self._forget_size(above, end)
+        if below == begin:
+            begin = begins[right - 1]
+            self._forget_size(begin, below)
+            if joins_above:
+                del begins[right], ends[right - 1]
+            else:
+                ends[right - 1] = end
+        elif joins_above:
+            begins[right] = begin
+        else:
+            begins.insert(right, begin)
+            ends.insert(right, end)
+        insort(self._by_size, (end - begin, begin))
 
     def _place(self, request: Request, from_top: bool) -> int | None:
         if request.address is None:
@@ -144,18 +154,21 @@ class FreeList:
             return None
         last_resort = 0 if from_top else len(self._begins) - 1
         position = bisect_left(self._by_size, (size, -1))
-        while position < len(self._by_size):
-            group_end = bisect_left(self._by_size, (self._by_size[position][0] + 1, -1), position)
-            # Of equally large gaps the one nearest to the end that is filled first.
-            group = range(position, group_end)
-            for item in reversed(group) if from_top else group:
-                index = bisect_left(self._begins, self._by_size[item][1])
+        for item in self._from_top(position) if from_top else range(position, len(self._by_size)):
+            index = bisect_left(self._begins, self._by_size[item][1])
+            if index != last_resort:
                 address = self._address_in(index, size, alignment, from_top)
-                if index != last_resort and address is not None:
+                if address is not None:
                     return index, address
-            position = group_end
         address = self._address_in(last_resort, size, alignment, from_top)
         return None if address is None else (last_resort, address)
+
+    def _from_top(self, position: int) -> Iterator[int]:
+        """Gaps by size from one on; of equally large ones the one nearest to the top first."""
+        while position < len(self._by_size):
+            group_end = bisect_left(self._by_size, (self._by_size[position][0] + 1, -1), position)
+            yield from range(group_end - 1, position - 1, -1)
+            position = group_end
 
     def _address_in(self, index: int, size: int, alignment: int, from_top: bool) -> int | None:
         begin, end = self._begins[index], self._ends[index]
@@ -167,22 +180,24 @@ class FreeList:
 
     def _cut(self, index: int, begin: int, end: int) -> None:
         """Take [begin, end) out of one gap; what is left on both sides stays free."""
-        gap_begin, gap_end = self._begins[index], self._ends[index]
-        self._remove(index)
+        begins, ends, by_size = self._begins, self._ends, self._by_size
+        gap_begin, gap_end = begins[index], ends[index]
+        self._forget_size(gap_begin, gap_end)
         self._free_bytes -= end - begin
-        self._high_water_bytes = max(self._high_water_bytes, end)
+        if end > self._high_water_bytes:
+            self._high_water_bytes = end
         if gap_begin < begin:
-            self._insert(gap_begin, begin)
-        if end < gap_end:
-            self._insert(end, gap_end)
+            ends[index] = begin
+            insort(by_size, (begin - gap_begin, gap_begin))
+            if end < gap_end:
+                begins.insert(index + 1, end)
+                ends.insert(index + 1, gap_end)
+                insort(by_size, (gap_end - end, end))
+        elif end < gap_end:
+            begins[index] = end
+            insort(by_size, (gap_end - end, end))
+        else:
+            del begins[index], ends[index]
 
-    def _insert(self, begin: int, end: int) -> None:
-        index = bisect_left(self._begins, begin)
-        self._begins.insert(index, begin)
-        self._ends.insert(index, end)
-        insort(self._by_size, (end - begin, begin))
-
-    def _remove(self, index: int) -> None:
-        begin = self._begins.pop(index)
-        end = self._ends.pop(index)
+    def _forget_size(self, begin: int, end: int) -> None:
         del self._by_size[bisect_left(self._by_size, (end - begin, begin))]

@@ -1,6 +1,6 @@
 """Fast placements: linear scan from one or both ends, and greedy orders with first fit."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from tilewright.placement.bounds import max_live
@@ -24,10 +24,8 @@ class Candidate:
 
 def portfolio(buffers: Sequence[Buffer], enough_bytes: int) -> Candidate:
     """The best of all methods; none is tried after one that reached `enough_bytes`."""
-    neighbours = meeting_pairs(buffers, _MOST_LOOKS)
     best: Candidate | None = None
-    for method, attempt in _attempts(buffers, neighbours, enough_bytes):
-        addresses = attempt()
+    for method, addresses in _attempts(buffers, enough_bytes):
         if addresses is None:
             continue
         peak = peak_bytes(buffers, addresses)
@@ -39,30 +37,23 @@ def portfolio(buffers: Sequence[Buffer], enough_bytes: int) -> Candidate:
     return best
 
 
-Attempt = Callable[[], Sequence[int] | None]
-
-
 def _attempts(
-    buffers: Sequence[Buffer], neighbours: Sequence[Sequence[int]] | None, enough_bytes: int
-) -> list[tuple[str, Attempt]]:
+    buffers: Sequence[Buffer], enough_bytes: int
+) -> Iterator[tuple[str, Sequence[int] | None]]:
+    """Method after method and what it finds; a method runs when its result is asked for."""
     plain = all(b.address is None and len(b.lives) == 1 for b in buffers)
-    attempts: list[tuple[str, Attempt]] = []
     if plain:
-        attempts.append(("linear scan", lambda: linear_scan(buffers)))
+        times = _times_of(buffers)
+        yield "linear scan", _scan_from_bottom(times)
         for percent in _HEADROOMS_PERCENT:
             capacity = enough_bytes * (100 + percent) // 100
-            attempts.append(
-                ("linear scan from both ends", lambda c=capacity: scan_both_ends(buffers, c))  # type: ignore[misc]  # the default binds the loop variable
-            )
-    if neighbours is None and not plain:
-        neighbours = meeting_pairs(buffers, None)
+            yield "linear scan from both ends", _scan_from_both_ends(times, capacity)
+    neighbours = meeting_pairs(buffers, _MOST_LOOKS if plain else None)
     if neighbours is not None:
-        known = neighbours
-        looks = max(1, sum(map(len, known)) // 2)
+        looks = max(1, sum(map(len, neighbours)) // 2)
         orders = list(greedy_orders(buffers).items())
         for method, order in orders[: max(1, _MOST_LOOKS // looks)]:
-            attempts.append((method, lambda o=order: first_fit(buffers, o, known)))  # type: ignore[misc]  # the default binds the loop variable
-    return attempts
+            yield method, first_fit(buffers, order, neighbours)
 
 
 def peak_bytes(buffers: Sequence[Buffer], addresses: Sequence[int]) -> int:
@@ -73,34 +64,64 @@ def peak_bytes(buffers: Sequence[Buffer], addresses: Sequence[int]) -> int:
 
 def linear_scan(buffers: Sequence[Buffer]) -> list[int]:
     """Best fit in the order of starts; needs single lives and no fixed addresses."""
-    room = sum(buffer.size_bytes + buffer.alignment_bytes for buffer in buffers)
-    addresses = _scan(buffers, FreeList(room), set())
-    assert addresses is not None
-    return addresses
+    return _scan_from_bottom(_times_of(buffers))
 
 
 def scan_both_ends(buffers: Sequence[Buffer], capacity_bytes: int) -> list[int] | None:
     """Linear scan that puts the shorter half of the lives at the top; None if they do not fit."""
-    lengths = sorted(buffer.end_cycle - buffer.start_cycle for buffer in buffers)
-    middle = lengths[len(lengths) // 2]
-    short = {j for j, b in enumerate(buffers) if b.end_cycle - b.start_cycle <= middle}
-    return _scan(buffers, FreeList(capacity_bytes), short)
+    return _scan_from_both_ends(_times_of(buffers), capacity_bytes)
 
 
-def _scan(buffers: Sequence[Buffer], free: FreeList, from_top: set[int]) -> list[int] | None:
-    starts = sorted(
-        range(len(buffers)), key=lambda j: (buffers[j].start_cycle, -buffers[j].size_bytes, j)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Times:
+    """Buffers with single lives, by number, and the orders in which they come and go."""
+
+    start: Sequence[int]
+    end: Sequence[int]
+    size: Sequence[int]
+    alignment: Sequence[int]
+    by_start: Sequence[int]
+    by_end: Sequence[int]
+
+
+def _times_of(buffers: Sequence[Buffer]) -> _Times:
+    start = [buffer.start_cycle for buffer in buffers]
+    end = [buffer.end_cycle for buffer in buffers]
+    size = [buffer.size_bytes for buffer in buffers]
+    every = range(len(buffers))
+    return _Times(
+        start=start,
+        end=end,
+        size=size,
+        alignment=[buffer.alignment_bytes for buffer in buffers],
+        by_start=sorted(every, key=lambda j: (start[j], -size[j], j)),
+        by_end=sorted(every, key=lambda j: (end[j], j)),
     )
-    ends = sorted(range(len(buffers)), key=lambda j: (buffers[j].end_cycle, j))
-    addresses = [0] * len(buffers)
+
+
+def _scan_from_bottom(times: _Times) -> list[int]:
+    room = sum(times.size) + sum(times.alignment)
+    addresses = _scan(times, FreeList(room), [False] * len(times.size))
+    assert addresses is not None
+    return addresses
+
+
+def _scan_from_both_ends(times: _Times, capacity_bytes: int) -> list[int] | None:
+    lengths = [end - start for start, end in zip(times.start, times.end, strict=True)]
+    middle = sorted(lengths)[len(lengths) // 2]
+    return _scan(times, FreeList(capacity_bytes), [length <= middle for length in lengths])
+
+
+def _scan(times: _Times, free: FreeList, from_top: Sequence[bool]) -> list[int] | None:
+    start, end, size, by_end = times.start, times.end, times.size, times.by_end
+    addresses = [0] * len(size)
     ended = 0
-    for j in starts:
-        while buffers[ends[ended]].end_cycle <= buffers[j].start_cycle:
-            gone = ends[ended]
-            free.free(addresses[gone], addresses[gone] + buffers[gone].size_bytes)
+    for j in times.by_start:
+        while end[by_end[ended]] <= start[j]:
+            gone = by_end[ended]
+            free.free(addresses[gone], addresses[gone] + size[gone])
             ended += 1
-        buffer = buffers[j]
-        address = free.allocate(buffer.size_bytes, buffer.alignment_bytes, j in from_top)
+        address = free.allocate(size[j], times.alignment[j], from_top[j])
         if address is None:
             return None
         addresses[j] = address

@@ -125,6 +125,8 @@ def in_one_memory(
 
 def without_groups(problem: PlacementProblem) -> tuple[PlacementProblem, tuple[int, ...]]:
     """The problem with one buffer for each group, and which of its buffers stands for each."""
+    if not problem.groups:
+        return problem, tuple(range(len(problem.buffers)))
     leader = {name: group[0] for group in problem.groups for name in group}
     members: dict[str, list[Buffer]] = {}
     for buffer in problem.buffers:

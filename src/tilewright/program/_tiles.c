@@ -10,43 +10,19 @@
 #include <stdint.h>
 #include <stdlib.h>
 
-enum { DIMS = 16, LOOPS = 8, TENANTS = 12, MEMORIES = 8, ORDERS = 4, AXES = 8, TERMS = 4 };
-enum { MOST_TOLD = 64 };
-enum { LATENCY, ENERGY, TRAFFIC };
-
-typedef struct {
-    int64_t size, divisor, reach;
-    int n_terms;
-    int64_t dims[TERMS], factors[TERMS];
-} Axis;
-
-typedef struct {
-    int memory, is_constant, is_result, n_axes;
-    int64_t bits, elements;
-    Axis axes[AXES];
-    int depends[LOOPS];
-    double bytes_per_cycle, setup_cycles, pj_per_byte;
-} Tenant;
-
-/* What tile_kernel.py says of a trial. */
-typedef struct {
-    int n_dims, n_loops, n_tenants, n_memories, n_orders;
-    int goal, is_told, has_partial_sums, told;
-    int64_t alignment, lead_cycles;
-    int64_t length[DIMS], unrolled[DIMS];
-    int loop_dim[LOOPS];
-    const int64_t *choices[LOOPS];
-    int64_t n_choices[LOOPS];
-    int64_t room[MEMORIES];
-    Tenant tenants[TENANTS];
-    int orders[ORDERS][LOOPS];
-    double rate, partial_bytes_per_cycle, nearly, task_cycles;
-    int64_t n;
-} Trial;
+#include "tiles_trial.h"
 
 typedef struct {
     double moving, left, first, moved_bytes, energy;
 } Moved;
+
+/* Numbers, one of which was compared: with all others all comparisons turn out the same. */
+typedef struct {
+    int64_t least, most;
+} Range;
+
+/* No size is compared beyond this, so that a few times as much is still a number. */
+static const int64_t LARGEST = INT64_C(1) << 58;
 
 /* The combinations: a row of `sizes` and of `counts` for each. */
 typedef struct {
@@ -56,89 +32,12 @@ typedef struct {
     Moved *moved[ORDERS];
     double *cycles, *values;
     int64_t *told;
+    Range room[MEMORIES];
+    double early;
     PyObject *ask;
 } Tiles;
 
 enum { UNKNOWN = -2, NOT_ITS_WORK = -1 };
-
-typedef struct {
-    const int64_t *next, *end;
-    int is_good;
-} Reader;
-
-static int64_t take(Reader *r, int64_t least, int64_t most)
-{
-    if (!r->is_good || r->next == r->end || *r->next < least || *r->next > most) {
-        r->is_good = 0;
-        return least;
-    }
-    return *r->next++;
-}
-
-static void read_tenant(Reader *r, const Trial *t, Tenant *tenant)
-{
-    tenant->memory = (int)take(r, 0, t->n_memories - 1);
-    tenant->bits = take(r, 0, 1 << 20);
-    tenant->is_constant = (int)take(r, 0, 1);
-    tenant->is_result = (int)take(r, 0, 1);
-    tenant->elements = take(r, 0, INT64_MAX);
-    tenant->n_axes = (int)take(r, 0, AXES);
-    for (int a = 0; a < tenant->n_axes; a++) {
-        Axis *axis = &tenant->axes[a];
-        axis->size = take(r, 0, INT64_MAX);
-        axis->divisor = take(r, 1, INT64_MAX);
-        axis->reach = take(r, 0, INT64_MAX);
-        axis->n_terms = (int)take(r, 0, TERMS);
-        for (int i = 0; i < axis->n_terms; i++) {
-            axis->dims[i] = take(r, 0, t->n_dims - 1);
-            axis->factors[i] = take(r, 0, INT64_MAX);
-            for (int loop = 0; loop < t->n_loops; loop++)
-                if (t->loop_dim[loop] == axis->dims[i]) tenant->depends[loop] = 1;
-        }
-    }
-}
-
-static int read_trial(Reader *r, const double *figures, Py_ssize_t n_figures, Trial *t)
-{
-    memset(t, 0, sizeof *t);
-    t->n_dims = (int)take(r, 1, DIMS);
-    t->n_loops = (int)take(r, 0, LOOPS);
-    t->n_tenants = (int)take(r, 0, TENANTS);
-    t->n_memories = (int)take(r, 0, MEMORIES);
-    t->n_orders = (int)take(r, 1, ORDERS);
-    t->goal = (int)take(r, LATENCY, TRAFFIC);
-    t->is_told = (int)take(r, 0, 1);
-    t->has_partial_sums = (int)take(r, 0, 1);
-    t->told = (int)take(r, 1, MOST_TOLD / 2);
-    t->alignment = take(r, 1, INT64_MAX);
-    t->lead_cycles = take(r, 0, INT64_MAX);
-    for (int d = 0; d < t->n_dims; d++) t->length[d] = take(r, 0, INT64_MAX);
-    for (int d = 0; d < t->n_dims; d++) t->unrolled[d] = take(r, 1, INT64_MAX);
-    t->n = 1;
-    for (int loop = 0; loop < t->n_loops; loop++) {
-        t->loop_dim[loop] = (int)take(r, 0, t->n_dims - 1);
-        t->n_choices[loop] = take(r, 1, 1 << 16);
-        t->choices[loop] = r->next;
-        for (int64_t i = 0; i < t->n_choices[loop]; i++) take(r, 1, INT64_MAX);
-        t->n *= t->n_choices[loop];
-        if (t->n > 1 << 20) r->is_good = 0;
-    }
-    for (int m = 0; m < t->n_memories; m++) t->room[m] = take(r, INT64_MIN, INT64_MAX);
-    for (int i = 0; i < t->n_tenants; i++) read_tenant(r, t, &t->tenants[i]);
-    for (int o = 0; o < t->n_orders; o++)
-        for (int i = 0; i < t->n_loops; i++) t->orders[o][i] = (int)take(r, 0, t->n_loops - 1);
-    if (!r->is_good || r->next != r->end || n_figures != 4 + 3 * t->n_tenants) return 0;
-    t->rate = *figures++;
-    t->partial_bytes_per_cycle = *figures++;
-    t->nearly = *figures++;
-    t->task_cycles = *figures++;
-    for (int i = 0; i < t->n_tenants; i++) {
-        t->tenants[i].bytes_per_cycle = *figures++;
-        t->tenants[i].setup_cycles = *figures++;
-        t->tenants[i].pj_per_byte = *figures++;
-    }
-    return t->n_tenants > 0 || !t->has_partial_sums;
-}
 
 static int64_t parts_of(int64_t value, int64_t step) { return (value + step - 1) / step; }
 
@@ -150,10 +49,13 @@ static int64_t tile_bytes(const Trial *t, const Tenant *tenant, const int64_t *l
         int64_t reach = axis->reach;
         for (int i = 0; i < axis->n_terms; i++)
             reach += axis->factors[i] * (length[axis->dims[i]] - 1);
-        int64_t extent = reach / axis->divisor + 1;
+        /* Divisions take most of the time here, and these two are hardly ever needed. */
+        int64_t extent = (axis->divisor == 1 ? reach : reach / axis->divisor) + 1;
         elements *= extent < axis->size ? extent : axis->size;
     }
-    return parts_of(parts_of(elements * tenant->bits, 8), t->alignment) * t->alignment;
+    int64_t bytes = parts_of(elements * tenant->bits, 8), beyond = t->alignment - 1;
+    if ((t->alignment & beyond) == 0) return (bytes + beyond) & ~beyond;
+    return parts_of(bytes, t->alignment) * t->alignment;
 }
 
 static int is_cut(const Trial *t, const Tenant *tenant, const int64_t *count)
@@ -163,7 +65,21 @@ static int is_cut(const Trial *t, const Tenant *tenant, const int64_t *count)
     return 0;
 }
 
-static int fits(const Trial *t, const int64_t *size, const int64_t *count, int doubled)
+/* Whether there is as much room as wanted, and for which other rooms the answer is the same. */
+static int has_room(int64_t room, int64_t wanted, Range *range)
+{
+    if (room < wanted) {
+        if (range->most >= wanted) range->most = wanted - 1;
+        return 0;
+    }
+    if (range->least < wanted) range->least = wanted;
+    return 1;
+}
+
+static int64_t whole(double size) { return size < (double)LARGEST ? (int64_t)size : LARGEST; }
+
+static int fits(
+    const Trial *t, Range *ranges, const int64_t *size, const int64_t *count, int doubled)
 {
     double need[MEMORIES] = {0.0};
     int is_used[MEMORIES] = {0};
@@ -175,28 +91,41 @@ static int fits(const Trial *t, const int64_t *size, const int64_t *count, int d
     }
     if (t->n_memories == 0) return 1;
     for (int m = 0; m < t->n_memories; m++) {
-        if (t->room[m] < 0) return 0;
-        int64_t room = doubled ? t->room[m] * 7 / 8 : t->room[m];
-        if (is_used[m] && !(need[m] <= (double)room)) return 0;
+        int64_t wanted = is_used[m] ? whole(need[m]) : 0;
+        /* Two tiles of everything may take 7/8 of a memory, rounded down. */
+        if (doubled) wanted = parts_of(8 * wanted, 7);
+        if (!has_room(t->room[m], wanted, &ranges[m])) return 0;
     }
     return 1;
+}
+
+/* Steps of the array over the loops that are not cut: whole numbers, in whatever order. */
+static double uncut_steps(const Trial *t)
+{
+    double steps = 1.0;
+    for (int d = 0; d < t->n_dims; d++) {
+        int is_cut = 0;
+        for (int loop = 0; loop < t->n_loops; loop++) is_cut |= t->loop_dim[loop] == d;
+        if (!is_cut) steps *= (double)parts_of(t->length[d], t->unrolled[d]);
+    }
+    return steps;
 }
 
 static void fill(const Trial *t, Tiles *tiles)
 {
     int64_t length[DIMS], place[LOOPS] = {0};
+    double uncut = uncut_steps(t);
     memcpy(length, t->length, sizeof length);
     for (int64_t at = 0; at < t->n; at++) {
         int64_t *count = tiles->counts + at * t->n_loops, *size = tiles->sizes + at * t->n_tenants;
-        double total = 1.0, computing = 1.0;
+        double total = 1.0, computing = uncut;
         for (int loop = 0; loop < t->n_loops; loop++) {
             int dim = t->loop_dim[loop];
             length[dim] = t->choices[loop][place[loop]];
             count[loop] = parts_of(t->length[dim], length[dim]);
             total *= (double)count[loop];
+            computing *= (double)parts_of(length[dim], t->unrolled[dim]);
         }
-        for (int d = 0; d < t->n_dims; d++)
-            computing *= (double)parts_of(length[d], t->unrolled[d]);
         for (int i = 0; i < t->n_tenants; i++) size[i] = tile_bytes(t, &t->tenants[i], length);
         computing = total * (computing / t->rate + t->task_cycles);
         if (t->has_partial_sums)
@@ -204,8 +133,8 @@ static void fill(const Trial *t, Tiles *tiles)
         tiles->total[at] = total;
         tiles->computing[at] = computing;
         tiles->told[at] = UNKNOWN;
-        tiles->fits[0][at] = (char)fits(t, size, count, 0);
-        tiles->fits[1][at] = (char)(tiles->fits[0][at] && fits(t, size, count, 1));
+        tiles->fits[0][at] = (char)fits(t, tiles->room, size, count, 0);
+        tiles->fits[1][at] = (char)(tiles->fits[0][at] && fits(t, tiles->room, size, count, 1));
         for (int loop = t->n_loops - 1; loop >= 0; loop--) {
             if (++place[loop] < t->n_choices[loop]) break;
             place[loop] = 0;
@@ -214,7 +143,8 @@ static void fill(const Trial *t, Tiles *tiles)
 }
 
 static double times_moved(
-    const Trial *t, const Tenant *tenant, int64_t size, const int64_t *count, const int *order)
+    const Trial *t, Tiles *tiles, const Tenant *tenant, int64_t size, const int64_t *count,
+    const int *order)
 {
     double distinct = 1.0, again = 1.0, passes = 1.0;
     for (int i = 0; i < t->n_loops; i++) {
@@ -224,32 +154,38 @@ static double times_moved(
             again = passes;
         }
     }
-    if (tenant->is_result) return distinct;
-    return distinct * (double)size <= (double)t->room[tenant->memory] / 2 ? distinct : again;
+    if (tenant->is_result || again == distinct) return distinct;
+    int64_t wanted = 2 * whole(distinct * (double)size);
+    int stays = has_room(t->room[tenant->memory], wanted, &tiles->room[tenant->memory]);
+    return stays ? distinct : again;
 }
 
-static Moved transfers(const Trial *t, const Tiles *tiles, int64_t at, const int *order)
+/* What a combination moves in every order of the tiles. */
+static void transfers(const Trial *t, Tiles *tiles, int64_t at)
 {
     const int64_t *count = tiles->counts + at * t->n_loops, *size = tiles->sizes + at * t->n_tenants;
-    Moved moved = {0.0, 0.0, 0.0, 0.0, 0.0};
-    double early = 0.0, first_early = 0.0, lead = (double)t->lead_cycles;
+    double early[ORDERS] = {0.0}, first_early = 0.0, lead = (double)t->lead_cycles;
     for (int i = 0; i < t->n_tenants; i++) {
         const Tenant *tenant = &t->tenants[i];
         if (tenant->bytes_per_cycle == 0.0) continue;
-        double times = times_moved(t, tenant, size[i], count, order);
         double cycles = (double)size[i] / tenant->bytes_per_cycle + tenant->setup_cycles;
-        moved.moving += times * cycles;
-        moved.moved_bytes += times * (double)size[i];
-        moved.energy += times * (double)size[i] * tenant->pj_per_byte;
-        moved.first += cycles;
-        if (tenant->is_constant) {
-            early += times * cycles;
-            first_early += cycles;
+        if (tenant->is_constant) first_early += cycles;
+        for (int order = 0; order < t->n_orders; order++) {
+            Moved *moved = &tiles->moved[order][at];
+            double times = times_moved(t, tiles, tenant, size[i], count, t->orders[order]);
+            moved->moving += times * cycles;
+            moved->moved_bytes += times * (double)size[i];
+            moved->energy += times * (double)size[i] * tenant->pj_per_byte;
+            moved->first += cycles;
+            if (tenant->is_constant) early[order] += times * cycles;
         }
     }
-    moved.left = moved.moving - (early < lead ? early : lead);
-    moved.first -= first_early < lead ? first_early : lead;
-    return moved;
+    for (int order = 0; order < t->n_orders; order++) {
+        Moved *moved = &tiles->moved[order][at];
+        if (early[order] > tiles->early) tiles->early = early[order];
+        moved->left = moved->moving - (early[order] < lead ? early[order] : lead);
+        moved->first -= first_early < lead ? first_early : lead;
+    }
 }
 
 static double overlapped(double computing, const Moved *moved, int doubled)
@@ -410,10 +346,30 @@ static int is_repeated(const Trial *t, const Tiles *tiles, int order)
     return 0;
 }
 
+/* What was found, and for which leads and rooms it is the same: the least and the most of each. */
+static PyObject *with_scope(PyObject *found, const Trial *t, const Tiles *tiles)
+{
+    PyObject *scope = found ? PyTuple_New(2 + 2 * t->n_memories) : NULL;
+    Range lead = {t->lead_cycles, t->lead_cycles};
+    /* All that can come early does so: more time for it changes nothing. */
+    if (tiles->early <= (double)t->lead_cycles)
+        lead = (Range){(int64_t)ceil(tiles->early), INT64_MAX};
+    for (int i = 0; scope && i <= t->n_memories; i++) {
+        Range range = i ? tiles->room[i - 1] : lead;
+        PyTuple_SET_ITEM(scope, 2 * i, PyLong_FromLongLong((long long)range.least));
+        PyTuple_SET_ITEM(scope, 2 * i + 1, PyLong_FromLongLong((long long)range.most));
+    }
+    PyObject *both = scope && !PyErr_Occurred() ? PyTuple_Pack(2, found, scope) : NULL;
+    Py_XDECREF(found);
+    Py_XDECREF(scope);
+    return both;
+}
+
 static PyObject *search(const Trial *t, PyObject *ask)
 {
     size_t n = (size_t)t->n, tenants = (size_t)t->n_tenants, loops = (size_t)t->n_loops;
     Tiles tiles = {.ask = ask};
+    for (int m = 0; m < t->n_memories; m++) tiles.room[m] = (Range){INT64_MIN, INT64_MAX};
     int64_t *whole = malloc(n * (tenants + loops + 1) * sizeof(int64_t));
     double *figures = malloc(n * 4 * sizeof(double));
     char *fits = malloc(2 * n);
@@ -432,12 +388,10 @@ static PyObject *search(const Trial *t, PyObject *ask)
         tiles.fits[0] = fits;
         tiles.fits[1] = fits + n;
         fill(t, &tiles);
-        for (int order = 0; order < t->n_orders; order++) {
+        for (int order = 0; order < t->n_orders; order++)
             tiles.moved[order] = moved + n * (size_t)order;
-            for (int64_t at = 0; at < t->n; at++)
-                if (tiles.fits[0][at])
-                    tiles.moved[order][at] = transfers(t, &tiles, at, t->orders[order]);
-        }
+        for (int64_t at = 0; at < t->n; at++)
+            if (tiles.fits[0][at]) transfers(t, &tiles, at);
         found = PyList_New(0);
         for (int doubled = 1; found && doubled >= 0; doubled--)
             for (int order = 0; found && order < t->n_orders; order++)
@@ -448,12 +402,13 @@ static PyObject *search(const Trial *t, PyObject *ask)
     free(figures);
     free(fits);
     free(moved);
-    return found;
+    return with_scope(found, t, &tiles);
 }
 
 /* best(numbers, figures, ask): for every order of the tiles that fits, and is not as another one,
- * (doubled, order, combination, cycles, moving cycles, moved bytes, value); None if the trial is
- * too large, or none at all. `ask` tells the cycles of a combination's tiles, or None. */
+ * (doubled, order, combination, cycles, moving cycles, moved bytes, value), and the leads and rooms
+ * for which all this is the same; None if the trial is too large, or none at all. `ask` tells the
+ * cycles of a combination's tiles, or None. */
 static PyObject *best(PyObject *module, PyObject *const *args, Py_ssize_t n_args)
 {
     Py_buffer numbers, figures;

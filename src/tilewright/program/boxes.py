@@ -1,9 +1,10 @@
 """Boxes of tensors: which elements a range of an op's loops touches."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import product
+from operator import itemgetter
 
 from tilewright.network.graph import Index, Operand, Tensor
 from tilewright.program.model import Box
@@ -52,22 +53,24 @@ class Footprint:
 
     operand: Operand
     shape: tuple[int, ...]
-    _found: dict[tuple[tuple[int, int], ...], Box] = field(default_factory=dict)
+    _found: dict[object, Box] = field(default_factory=dict)
 
     @cached_property
-    def _loops(self) -> tuple[str, ...]:
-        return tuple(dict.fromkeys(loop for axis in self._axes for loop in axis.loops))
+    def _key(self) -> Callable[[Ranges], object]:
+        loops = dict.fromkeys(loop for axis in self._axes for loop in axis.loops)
+        return itemgetter(*loops) if loops else lambda ranges: None
 
     @cached_property
     def _axes(self) -> tuple["_Axis", ...]:
         pairs = zip(self.operand.index or (), self.shape, strict=False)
         return tuple(
-            _Axis(index, size, tuple(loop for loop, _ in index.terms)) for index, size in pairs
+            _Axis(index, size, tuple(loop for loop, _ in index.terms), _plain_loop(index))
+            for index, size in pairs
         )
 
     def box(self, ranges: Ranges) -> Box:
         """The box that is touched within ranges of all loops."""
-        key = tuple([ranges[loop] for loop in self._loops])
+        key = self._key(ranges)
         found = self._found.get(key)
         if found is None:
             if self.operand.index is None:
@@ -85,14 +88,25 @@ class _Axis:
     index: Index
     size: int
     loops: tuple[str, ...]
+    plain_loop: str
+    """The loop whose steps are the positions along the axis; empty if there is none."""
     _found: dict[tuple[tuple[int, int], ...], tuple[int, int]] = field(default_factory=dict)
 
     def span(self, ranges: Ranges) -> tuple[int, int]:
+        if self.plain_loop:
+            ends = ranges[self.plain_loop]
+            if ends[1] <= self.size:
+                return ends
         key = tuple([ranges[loop] for loop in self.loops])
         found = self._found.get(key)
         if found is None:
             found = self._found[key] = _axis(self.index, ranges, self.size)
         return found
+
+
+def _plain_loop(index: Index) -> str:
+    is_plain = (index.offset, index.reach, index.divisor) == (0, 0, 1) and len(index.terms) == 1
+    return index.terms[0][0] if is_plain and index.terms[0][1] == 1 else ""
 
 
 def elements(box: Box) -> int:
@@ -110,9 +124,11 @@ def size_bytes(box: Box, tensor: Tensor) -> int:
 
 def overlap(a: Box, b: Box) -> Box:
     """What two boxes have in common; it may be empty."""
-    return tuple(
-        (max(s, u), max(max(s, u), min(t, v))) for (s, t), (u, v) in zip(a, b, strict=True)
-    )
+    found = []
+    for (s, t), (u, v) in zip(a, b, strict=True):
+        start, stop = s if s > u else u, t if t < v else v
+        found.append((start, stop if stop > start else start))
+    return tuple(found)
 
 
 def meet(a: Box, b: Box) -> bool:
@@ -188,4 +204,4 @@ def _covers(boxes: Sequence[Box], shape: Sequence[int]) -> bool:
 
 def shifted(box: Box, by: Sequence[int]) -> Box:
     """A box moved by some steps along each axis."""
-    return tuple((start + step, stop + step) for (start, stop), step in zip(box, by, strict=True))
+    return tuple([(start + step, stop + step) for (start, stop), step in zip(box, by, strict=True)])

@@ -6,9 +6,7 @@ from dataclasses import dataclass, field, replace
 from tilewright.errors import InfeasibleError, Problem
 from tilewright.network.graph import Network
 from tilewright.program.boxes import (
-    contains,
     elements,
-    meet,
     overlap,
     shifted,
     size_bytes,
@@ -18,6 +16,7 @@ from tilewright.program.model import Access, Box, Buffer, Charge, Route, Space, 
 from tilewright.program.places import Places
 from tilewright.program.ring_waits import Lap, RingWaits
 from tilewright.program.stages import Storage
+from tilewright.program.writers import Writers
 from tilewright.units import packed_bytes
 
 
@@ -28,6 +27,17 @@ class Copy:
     source: Access
     targets: tuple[Access, ...]
     kind: TaskKind
+
+
+@dataclass(frozen=True, slots=True)
+class _Moving:
+    """What it takes to move so many bytes from one space to others."""
+
+    engine: str
+    cycles: int
+    setup_cycles: int
+    ports: tuple[str, ...]
+    charges: tuple[Charge, ...]
 
 
 @dataclass
@@ -41,15 +51,13 @@ class Builder:
     tasks: list[Task] = field(default_factory=list)
     given: list[int] = field(default_factory=list)
     _views: dict[tuple[int, str], int] = field(default_factory=dict)
-    _writers: dict[int, list[tuple[Box | None, int]]] = field(default_factory=dict)
-    """Per buffer that is no view: boxes written (None: anywhere) and by which task."""
-    _makers: dict[int, dict[int, None]] = field(default_factory=dict)
-    """The chains of the tasks that wrote there."""
     _chains: list[int] = field(default_factory=list)
     """Per task the first of the tasks that run one after the other up to it."""
+    _writers: Writers = field(default_factory=Writers)
     _waits: RingWaits = field(default_factory=RingWaits)
     _outside: dict[str, int] = field(default_factory=dict)
-    _known: dict[tuple[int, Box | None, int], tuple[int, ...]] = field(default_factory=dict)
+    _moving: dict[tuple[tuple[str, ...], int], _Moving] = field(default_factory=dict)
+    """By spaces, that of the source first, and bytes."""
 
     def buffer(self, tensor: str, box: Box, space: Space, *, name: str = "", bits: int = 0) -> int:
         """A new buffer for a box of a tensor; `bits` where its elements are wider for a while."""
@@ -147,9 +155,14 @@ class Builder:
     ) -> tuple[int, ...]:
         """All that the next task waits for: what is known, and whoever wrote what it reads."""
         after = set(known)
+        laps, buffers = self._waits.laps, self.buffers
         for access in reads:
-            after.update(self._writers_of(access))
-        laps = self._waits.laps
+            if access.buffer in laps:
+                after.update(self._waits.makers(access))
+            elif buffers[access.buffer].view is None:
+                after.update(self._writers.last(*access))
+            else:
+                after.update(self._writers.last(*self._below(access)))
         for access in writes if laps else ():
             if access.buffer in laps:
                 after.update(self._waits.before_write(access))
@@ -159,17 +172,16 @@ class Builder:
         """Append a task that knows what it waits for; `previous` is the tile before on its core."""
         number, laps = len(self.tasks), self._waits.laps
         self.tasks.append(task)
-        self._chains.append(self._chains[previous[0]] if previous else number)
+        chain = self._chains[previous[0]] if previous else number
+        self._chains.append(chain)
         for access in task.reads if laps else ():
             if access.buffer in laps:
-                self._waits.read(access, self._chains[number], number)
+                self._waits.read(access, chain, number)
         for access in task.writes:
             if access.buffer in laps:
-                self._waits.write(access, number)
+                self._waits.write(access, chain, number)
             else:
-                root, box = self._below(access)
-                self._writers.setdefault(root, []).append((box, number))
-                self._makers.setdefault(root, {})[self._chains[number]] = None
+                self._writers.add(*self._below(access), chain, number)
         return number
 
     def transfer(self, copies: Sequence[Copy], *, name: str) -> int:
@@ -179,29 +191,50 @@ class Builder:
             InfeasibleError: nothing moves bytes between their spaces.
         """
         first = copies[0]
-        source = self.buffers[first.source.buffer]
-        routes = [self._route(source, self.buffers[t.buffer]) for t in first.targets]
-        size = sum(self.copy_bytes(copy) for copy in copies)
-        memory = self.places.memory_of
-        charges = [Charge(memory[source.space], size, 0, size * routes[0].read_pj_per_byte)]
-        charges += [Charge(memory[r.target], 0, size, size * r.write_pj_per_byte) for r in routes]
-        pairs = [(copy.source, target) for copy in copies for target in copy.targets]
-        reads = tuple(s for s, _ in pairs) if len(copies) > 1 else (first.source,)
-        writes = tuple(target for _, target in pairs)
+        reads: tuple[Access, ...] = (first.source,)
+        writes = first.targets
+        if len(copies) > 1:
+            reads = tuple([copy.source for copy in copies for _ in copy.targets])
+            writes = tuple([target for copy in copies for target in copy.targets])
+        spaces = self.spaces_of(first)
+        size = sum([self.copy_bytes(copy) for copy in copies])
+        moving = self._moving.get((spaces, size))
+        if moving is None:
+            moving = self._moving[spaces, size] = self._moved(first, size)
         return self.append(
             Task(
                 name=name,
                 kind=first.kind,
-                engine=routes[0].engine,
-                cycles=max(route.cycles(size) for route in routes),
+                engine=moving.engine,
+                cycles=moving.cycles,
                 reads=reads,
                 writes=writes,
                 after=self.before(reads, writes),
-                setup_cycles=routes[0].setup_cycles,
-                ports=tuple(dict.fromkeys(port for route in routes for port in route.ports)),
-                charges=tuple(charges),
+                setup_cycles=moving.setup_cycles,
+                ports=moving.ports,
+                charges=moving.charges,
             )
         )
+
+    def _moved(self, copy: Copy, size: int) -> _Moving:
+        """What it takes to move so many bytes the way that a copy goes."""
+        source = self.buffers[copy.source.buffer]
+        routes = [self._route(source, self.buffers[t.buffer]) for t in copy.targets]
+        memory = self.places.memory_of
+        charges = [Charge(memory[source.space], size, 0, size * routes[0].read_pj_per_byte)]
+        charges += [Charge(memory[r.target], 0, size, size * r.write_pj_per_byte) for r in routes]
+        return _Moving(
+            engine=routes[0].engine,
+            cycles=max(route.cycles(size) for route in routes),
+            setup_cycles=routes[0].setup_cycles,
+            ports=tuple(dict.fromkeys(port for route in routes for port in route.ports)),
+            charges=tuple(charges),
+        )
+
+    def spaces_of(self, copy: Copy) -> tuple[str, ...]:
+        """The spaces between which a copy goes, that of its source first."""
+        buffers = self.buffers
+        return tuple([buffers[access.buffer].space for access in (copy.source, *copy.targets)])
 
     def copy_bytes(self, copy: Copy) -> int:
         """Bytes that a copy reads."""
@@ -230,32 +263,3 @@ class Builder:
             for origin, (start, _) in zip(buffer.view.origin, buffer.box, strict=True)
         ]
         return buffer.view.buffer, shifted(access.box, steps)
-
-    def _writers_of(self, access: Access) -> tuple[int, ...]:
-        """Tasks that an access has to wait for.
-
-        Tiles of one op on one core run one after the other, so the last of them is enough.
-        """
-        if access.buffer in self._waits.laps:
-            return tuple(self._waits.makers(access))
-        view = self.buffers[access.buffer].view
-        writers = self._writers.get(access.buffer if view is None else view.buffer)
-        if not writers:
-            return ()
-        root, box = self._below(access)
-        key = (root, box, len(writers))
-        if key not in self._known:
-            last: dict[int, int] = {}
-            chains = len(self._makers.get(root, ()))
-            for written, number in reversed(writers):
-                chain = self._chains[number]
-                if chain not in last and (box is None or written is None or meet(box, written)):
-                    last[chain] = number
-                    if len(last) == chains:
-                        break
-            self._known[key] = tuple(last.values())
-        return self._known[key]
-
-    def holds(self, buffer: int, box: Box) -> bool:
-        """Whether a buffer has room for a box of its tensor."""
-        return contains(self.buffers[buffer].box, box)

@@ -1,12 +1,41 @@
 """Sharing an op out over cores: along one loop, so that the busiest core has the fewest steps."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 from tilewright.network.graph import Network
 from tilewright.program.boxes import Ranges, around, covering, touched
 from tilewright.program.homes import Homes
 from tilewright.program.model import Box
 from tilewright.program.stages import Stage
+from tilewright.program.tile_cost import TileCosts
+
+
+@dataclass(frozen=True, kw_only=True)
+class Shares:
+    """How stages are shared out over the cores, and what each core then reads."""
+
+    unrolled: tuple[Mapping[str, int], ...]
+    """By stage, how many steps of each loop the array takes at once."""
+    parts: tuple[tuple[Ranges, ...], ...]
+    """By stage, the ranges of each core."""
+    boxes: Mapping[tuple[str, int], Box]
+    """Per root and core all that the core's ops read of it."""
+
+
+def shared_out(
+    homes: Homes, costs: TileCosts, stages: Sequence[Stage], rows: Sequence[str]
+) -> Shares:
+    """All stages shared out; `rows` are the loops, by stage, along which cascades go."""
+    cores, setup = homes.places.cores, homes.places.setup_cycles
+    unrolled = [costs.unrolled(s.op) if s.worker == "array" else {} for s in stages]
+    parts = [
+        shares(homes.network, stage, factors, cores, setup, loop)
+        for stage, factors, loop in zip(stages, unrolled, rows, strict=True)
+    ]
+    return Shares(
+        unrolled=tuple(unrolled), parts=tuple(parts), boxes=boxes_read(homes, stages, parts)
+    )
 
 
 def shares(

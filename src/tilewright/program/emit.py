@@ -18,11 +18,14 @@ from tilewright.program.stages import Stage
 from tilewright.program.task_cost import TaskCosts
 from tilewright.program.tile_cost import WHOLE_SUM, TileCosts
 from tilewright.program.tiles import Tile, label, tiles_in, tiles_of
-from tilewright.program.uses import StageUses, Use, stage_uses
-from tilewright.program.writes import Outgoing, Writes
+from tilewright.program.uses import Footprints, StageUses, Use, footprints_of, stage_uses
+from tilewright.program.writes import Writes
 
 Sharing = Mapping[tuple[str, Box], tuple[int, ...]]
 """Cores that want the same box of a tensor, where there are several cores."""
+
+Reader = tuple[Tile, list[tuple[Use, Box]]]
+"""A tile, and the boxes that it reads."""
 
 
 @dataclass
@@ -36,6 +39,8 @@ class Emitter:
     builder: Builder
     frugal: bool = False
     """Whether no tile is held that the next task does not need."""
+    footprints: dict[int, Footprints] = field(default_factory=dict)
+    """By stage, as far as they are known."""
     _uses: dict[int, StageUses] = field(default_factory=dict)
     _last: dict[int, dict[int, int]] = field(default_factory=dict)
     """By stage, each core's last tile."""
@@ -81,21 +86,23 @@ class Emitter:
         """Emit a stage's tiles, one core's after the other's, in the order of its tiling."""
         uses, parts = self._uses_of(number), self.layout.parts[number]
         tiles = tiles_of(uses.stage, parts, self.layout.tilings[number])
-        sharing = _sharing(uses, tiles)
+        readers = _readers(uses, tiles)
+        sharing = _sharing(readers)
         replaced = self.layout.in_place.get(number)
         ahead = self._stages_ahead(number)
         if number == 0 and self._delays_much(ahead):
-            self._fetch_first(uses, tiles, sharing)
+            self._fetch_first(readers, sharing)
         self._fetch_ahead(ahead)
-        for tile in _in_turn(tiles):
+        for tile, boxes in _in_turn(readers):
             if replaced is not None:
                 self._held.take_place(replaced, uses.results[0].root, tile.core)
-            self._emit_tile(number, tile, sharing)
+            self._emit_tile(number, tile, boxes, sharing)
         self._writes.forget_sums()
 
     def _emit_cascade(self, flow: Flow) -> None:
         """Emit the tiles of several stages, some rows of each in turn."""
         self._held.begin_cascade(flow)
+        self._reads.look_again()
         for turn in flow.turns:
             if turn.stage in flow.cascade.on_demand:
                 continue
@@ -103,9 +110,10 @@ class Emitter:
             rows = {flow.loops[turn.stage]: (turn.start, turn.stop)}
             parts = [{**part, **rows} for part in self.layout.parts[turn.stage]]
             tiles = tiles_of(uses.stage, parts, self.layout.tilings[turn.stage])
-            sharing = _sharing(uses, tiles)
-            for tile in _in_turn(tiles):
-                self._emit_tile(turn.stage, tile, sharing)
+            readers = _readers(uses, tiles)
+            sharing = _sharing(readers)
+            for tile, boxes in _in_turn(readers):
+                self._emit_tile(turn.stage, tile, boxes, sharing)
             self._writes.forget_sums()
             makers = [
                 self._held.pieces[u.root].slicing.maker
@@ -115,20 +123,22 @@ class Emitter:
             for number in (turn.stage, *makers):
                 if number not in self.layout.lasting:
                     read = self._uses_of(number).inputs
-                    self._reads.forget({use.tensor: None for use in read if use.is_constant})
+                    self._reads.forget([use.tensor for use in read if use.is_constant])
         self._held.end_cascade()
+        self._reads.look_again()
 
     def _uses_of(self, number: int) -> StageUses:
         if number not in self._uses:
-            self._uses[number] = stage_uses(self.homes, self.stages[number])
+            stage = self.stages[number]
+            if number not in self.footprints:
+                self.footprints[number] = footprints_of(self.homes.network, stage)
+            self._uses[number] = stage_uses(self.homes, stage, self.footprints[number])
         return self._uses[number]
 
-    def _fetch_first(
-        self, uses: StageUses, tiles: Sequence[Sequence[Tile]], sharing: Sharing
-    ) -> None:
+    def _fetch_first(self, readers: Sequence[Sequence[Reader]], sharing: Sharing) -> None:
         """Let what the very first tiles need come by itself: everything waits for it."""
-        for tile in chain.from_iterable(column[:1] for column in tiles):
-            for use, box in _boxes(uses, tile):
+        for tile, boxes in chain.from_iterable(column[:1] for column in readers):
+            for use, box in boxes:
                 cores = sharing.get((use.tensor, box), (tile.core,))
                 self._reads.accesses(use, box, tile.core, cores)
         self._reads.start_copies()
@@ -163,9 +173,10 @@ class Emitter:
         for later in stages:
             uses = self._uses_of(later)
             tiles = tiles_of(uses.stage, self.layout.parts[later], self.layout.tilings[later])
-            sharing = _sharing(uses, tiles)
-            for tile in chain.from_iterable(tiles):
-                for use, box in _boxes(uses, tile):
+            readers = _readers(uses, tiles)
+            sharing = _sharing(readers)
+            for tile, boxes in chain.from_iterable(readers):
+                for use, box in boxes:
                     if use.is_constant:
                         cores = sharing.get((use.tensor, box), (tile.core,))
                         self._reads.accesses(use, box, tile.core, cores)
@@ -188,32 +199,36 @@ class Emitter:
         tensors = [self.homes.network.by_name[o.tensor] for o in self.stages[number].inputs]
         return sum(t.size_bytes for t in tensors if t.role == "constant")
 
-    def _emit_tile(self, number: int, tile: Tile, sharing: Sharing) -> None:
+    def _emit_tile(
+        self, number: int, tile: Tile, boxes: Sequence[tuple[Use, Box]], sharing: Sharing
+    ) -> None:
         """Emit a tile: first the copies that it waits for, in the end those of its results."""
         uses, core = self._uses_of(number), tile.core
         if self._held.pieces:
-            for use, box in _boxes(uses, tile):
+            for use, box in boxes:
                 self._make_pieces(use, box, core)
         reads: list[Access] = []
-        for use, box in _boxes(uses, tile):
-            reads += self._reads.accesses(use, box, core, sharing.get((use.tensor, box), (core,)))
+        alone = (core,)
+        for use, box in boxes:
+            cores = sharing.get((use.tensor, box), alone) if sharing else alone
+            reads += self._reads.accesses(use, box, core, cores)
         self._reads.start_copies()
         if tile.sums.continued:
             reads.append(self._writes.partial_sums(uses, core, tile.ranges))
-        outgoing: list[Outgoing] = []
+        outgoing: list[Copy] = []
         if tile.sums.unfinished:
             writes = [self._writes.partial_sums(uses, core, tile.ranges)]
         else:
             writes, outgoing = self._writes.results(uses, core, tile.ranges)
         last = self._last.setdefault(number, {})
         before = (last[core],) if core in last else ()
-        task = self._task(uses.stage, tile, reads, writes, before)
+        task = self._task(uses, tile, reads, writes, before)
         last[core] = self.builder.append(task, before)
         if self.frugal:
             self._reads.forget_all_but(reads)
-        for way in outgoing:
-            name = f"{self.builder.buffers[way.source.buffer].tensor} out"
-            self.builder.transfer([Copy(way.source, (way.target,), "store")], name=name)
+        for copy in outgoing:
+            name = f"{self.builder.buffers[copy.source.buffer].tensor} out"
+            self.builder.transfer([copy], name=name)
 
     def _make_pieces(self, use: Use, box: Box, core: int) -> None:
         """Emit the tile that makes what is missing of a tensor that is made on demand."""
@@ -227,16 +242,18 @@ class Emitter:
                 dim: (max(start, part[dim][0]), min(stop, part[dim][1]))
                 for dim, (start, stop) in asked.items()
             }
-            self._emit_tile(maker, Tile(core, part, ranges, WHOLE_SUM), {})
+            tile = Tile(core, part, ranges, WHOLE_SUM)
+            self._emit_tile(maker, tile, _boxes(self._uses_of(maker), tile), {})
 
     def _task(
         self,
-        stage: Stage,
+        uses: StageUses,
         tile: Tile,
         reads: Sequence[Access],
         writes: Sequence[Access],
         before: tuple[int, ...],
     ) -> Task:
+        stage = uses.stage
         cost = self._task_costs.cost(stage, tile, reads, writes)
         return Task(
             name=label(stage.op.name, tile.ranges, stage.op),
@@ -247,35 +264,42 @@ class Emitter:
             writes=tuple(writes),
             after=self.builder.before(reads, writes, before),
             op=stage.op.name,
-            fused=() if tile.sums.unfinished else tuple(op.name for op in stage.fused),
-            tile=tuple((dim, *span) for dim, span in tile.ranges.items()),
+            fused=() if tile.sums.unfinished else uses.fused,
+            tile=tuple([(dim, start, stop) for dim, (start, stop) in tile.ranges.items()]),
             mapping=cost.mapping,
             ports=self._task_costs.streamed_ports(reads, writes),
             charges=cost.charges,
         )
 
 
-def _in_turn(tiles: Sequence[Sequence[Tile]]) -> Iterator[Tile]:
+def _in_turn(readers: Sequence[Sequence[Reader]]) -> Iterator[Reader]:
     """The first tile of every core, then the second, and so on."""
-    for column in zip_longest(*tiles):
-        for tile in column:
-            if tile is not None:
-                yield tile
+    for column in zip_longest(*readers):
+        for reader in column:
+            if reader is not None:
+                yield reader
 
 
-def _boxes(uses: StageUses, tile: Tile) -> Iterator[tuple[Use, Box]]:
+def _readers(uses: StageUses, tiles: Sequence[Sequence[Tile]]) -> list[list[Reader]]:
+    """The tiles of each core with the boxes that they read."""
+    return [[(tile, _boxes(uses, tile)) for tile in column] for column in tiles]
+
+
+def _boxes(uses: StageUses, tile: Tile) -> list[tuple[Use, Box]]:
     """What a tile reads; of a small constant, all that its core will ever want."""
+    found = []
     for use in uses.inputs:
         box = use.footprint.box(tile.part if use.comes_whole else tile.ranges)
         if elements(box):
-            yield use, box
+            found.append((use, box))
+    return found
 
 
-def _sharing(uses: StageUses, tiles: Sequence[Sequence[Tile]]) -> Sharing:
+def _sharing(readers: Sequence[Sequence[Reader]]) -> Sharing:
     """Which cores want the same box of a tensor that comes from outside."""
     wanted: dict[tuple[str, Box], dict[int, None]] = {}
-    if len(tiles) > 1:
-        for tile in chain.from_iterable(tiles):
-            for use, box in _boxes(uses, tile):
+    if len(readers) > 1:
+        for tile, boxes in chain.from_iterable(readers):
+            for use, box in boxes:
                 wanted.setdefault((use.tensor, box), {})[tile.core] = None
     return {key: tuple(cores) for key, cores in wanted.items()}

@@ -1,11 +1,10 @@
 """Buffers that outlive a task: what lies outside, what cores keep, and rolling buffers."""
 
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
 
 from tilewright.errors import InfeasibleError, Problem
-from tilewright.program.boxes import is_empty, overlap, shifted, whole
+from tilewright.program.boxes import elements, overlap, shifted, whole
 from tilewright.program.build import Builder, Copy
 from tilewright.program.cascade import Flow
 from tilewright.program.homes import Homes
@@ -13,6 +12,17 @@ from tilewright.program.layout import Layout
 from tilewright.program.model import Access, Box
 from tilewright.program.pieces import Pieces
 from tilewright.program.rings import Ring, ring_box
+
+
+@dataclass(frozen=True, slots=True)
+class _Holding:
+    """Who holds a tensor with storage of its own, and whether it has to be outside, too."""
+
+    rings: tuple[tuple[int, Ring], ...]
+    """Rolling buffers, with their cores."""
+    kept: tuple[tuple[int, Box], ...]
+    """What cores keep."""
+    goes_out: bool
 
 
 @dataclass
@@ -28,6 +38,7 @@ class Held:
     """Tensors that the cascade at hand makes on demand, by root."""
     _kept: dict[tuple[str, int], int] = field(default_factory=dict)
     _outside: dict[str, int] = field(default_factory=dict)
+    _holding: dict[str, _Holding] = field(default_factory=dict)
 
     def outside(self, root: str) -> int:
         """The buffer of a whole tensor outside the scratchpads.
@@ -66,6 +77,7 @@ class Held:
 
     def begin_cascade(self, flow: Flow) -> None:
         """Make a cascade's rolling buffers; those that fill from outside are empty at first."""
+        self._holding.clear()
         for rolling in self.layout.rolling[flow.cascade.first]:
             roll, root, core = rolling.roll, rolling.root, rolling.core
             space = self.homes.places.named(rolling.memory, core)
@@ -88,33 +100,50 @@ class Held:
 
     def end_cascade(self) -> None:
         """Forget the rolling buffers."""
+        self._holding.clear()
         self.rings.clear()
         self.pieces.clear()
 
-    def parts(self, tensor: str, box: Box) -> Iterator[tuple[int, Access]]:
-        """Parts of a box that cores keep, or have in their rolling buffers."""
+    def parts(self, tensor: str, box: Box) -> list[tuple[int, Access]]:
+        """Parts of a box that cores keep, or have in their rolling buffers, with their cores."""
         root, below = self.homes.root_box(tensor, box)
+        holding = self._who_holds(root)
+        found: list[tuple[int, Access]] = []
         if root in self.pieces:
-            yield from ((0, access) for access in self.pieces[root].accesses(box))
-        for core in range(self.homes.places.cores):
-            ring = self.rings.get((root, core))
-            if ring is not None:
-                yield from ((core, access) for access in ring.accesses(tensor, box))
-            if (root, core) not in self.layout.kept:
-                continue
-            common = overlap(self.layout.kept[root, core], below)
-            if is_empty(common):
-                continue
-            kept = self.kept(root, core)
-            assert kept is not None
-            back = [start - moved for (start, _), (moved, _) in zip(box, below, strict=True)]
-            yield core, Access(self.builder.view(kept, tensor), shifted(common, back))
+            found += [(0, access) for access in self.pieces[root].accesses(box)]
+        for core, ring in holding.rings:
+            found += [(core, access) for access in ring.accesses(tensor, box)]
+        for core, kept in holding.kept:
+            common = overlap(kept, below)
+            if elements(common):
+                buffer = self.kept(root, core)
+                assert buffer is not None
+                if tensor != root:
+                    pairs = zip(box, below, strict=True)
+                    common = shifted(common, [start - moved for (start, _), (moved, _) in pairs])
+                found.append((core, Access(self.builder.view(buffer, tensor), common)))
+        return found
 
     def goes_out(self, root: str) -> bool:
         """Whether a tensor has to be outside: a result lies in it, or it is not kept."""
-        keys = [(root, core) for core in range(self.homes.places.cores)]
-        is_kept = any(key in self.layout.kept or key in self.rings for key in keys)
-        return root in self._results or not (is_kept or root in self.pieces)
+        return self._who_holds(root).goes_out
+
+    def _who_holds(self, root: str) -> _Holding:
+        found = self._holding.get(root)
+        if found is None:
+            keys = [(root, core) for core in range(self.homes.places.cores)]
+            rings = tuple(
+                (core, self.rings[root, core]) for _, core in keys if (root, core) in self.rings
+            )
+            kept = tuple(
+                (core, self.layout.kept[root, core])
+                for _, core in keys
+                if (root, core) in self.layout.kept
+            )
+            is_held = rings or kept or root in self.pieces
+            found = _Holding(rings, kept, root in self._results or not is_held)
+            self._holding[root] = found
+        return found
 
     @cached_property
     def _results(self) -> frozenset[str]:

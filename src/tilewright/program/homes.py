@@ -33,6 +33,8 @@ class Homes:
     def root_box(self, tensor: str, box: Box) -> tuple[str, Box]:
         """The storage that a box of a tensor lies in, and where; all of it for another shape."""
         lies = self.storage[tensor]
+        if lies.root == tensor:
+            return tensor, box
         if lies.origin is None:
             return lies.root, whole(self.network.by_name[lies.root].shape)
         return lies.root, shifted(box, lies.origin)

@@ -10,6 +10,7 @@ from tilewright.network.graph import Network, Op
 from tilewright.program.bounds import NetworkBounds, network_bounds
 from tilewright.program.build import Builder
 from tilewright.program.cascade import PLAIN, Strategy, flow_of
+from tilewright.program.cores import Shares
 from tilewright.program.emit import Emitter
 from tilewright.program.homes import Homes
 from tilewright.program.layout import Layout
@@ -21,6 +22,7 @@ from tilewright.program.stages import Stage, Storage, stages_of, storages
 from tilewright.program.tile import Goal
 from tilewright.program.tile_cost import TileCosts
 from tilewright.program.tiles import MOST_TILES, refuse_too_many
+from tilewright.program.uses import Footprints
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -44,11 +46,17 @@ class Prepared:
     stages: tuple[Stage, ...]
     storage: Mapping[str, Storage]
     rows: Rows
-    remembered: dict[object, dict[tuple[int, int, int, bool], object]] = field(
+    remembered: dict[object, dict[tuple[int, int, int], object]] = field(
         default_factory=dict, compare=False, repr=False
     )
     """What is worked out about stages that go together, for machines that are alike: those with
     other sizes of scratchpads have the same tables."""
+
+    shares: dict[tuple[str, ...], Shares] = field(default_factory=dict, compare=False, repr=False)
+    """How stages are shared out over the cores, by the loops along which cascades go: the same
+    whatever the sizes of scratchpads."""
+    footprints: dict[int, Footprints] = field(default_factory=dict, compare=False, repr=False)
+    """What the operands of stages touch, by stage."""
 
     @cached_property
     def bounds(self) -> NetworkBounds:
@@ -86,12 +94,22 @@ def lower(
     stages, storage = prepared.stages, prepared.storage
     flows = [flow_of(prepared.rows, cascade) for cascade in strategy.cascades]
     by_stage = {number: flow for flow in flows if flow for number in flow.cascade.stages}
-    residence = Residence(network, places, costs, stages, storage, goal, by_stage, strategy.gone)
+    residence = Residence(
+        network,
+        places,
+        costs,
+        stages,
+        storage,
+        goal,
+        flows=by_stage,
+        waiting=strategy.gone,
+        shares=prepared.shares,
+    )
     layout = residence.layout()
     refuse_too_many(stages, layout, most_tiles)
     builder = Builder(network, places, storage)
     homes = Homes(network, places, storage)
-    emitter = Emitter(homes, costs, stages, layout, builder, strategy.frugal)
+    emitter = Emitter(homes, costs, stages, layout, builder, strategy.frugal, prepared.footprints)
     emitter.emit()
     return Lowered(
         program=_program(prepared, builder, emitter.results()),

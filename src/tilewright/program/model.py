@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from tilewright.mapping.search import Mapped
 
@@ -101,8 +101,7 @@ class Buffer:
     view: View | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Access:
+class Access(NamedTuple):
     """A box, in the coordinates of the buffer's tensor, that a task reads or writes there."""
 
     buffer: int

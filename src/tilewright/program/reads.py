@@ -1,6 +1,6 @@
 """Where a task finds what it reads, and the copies that bring it there."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 from tilewright.program.boxes import elements
@@ -19,16 +19,28 @@ class Reads:
     homes: Homes
     held: Held
     builder: Builder
-    _staged: dict[tuple[str, Box, str], int] = field(default_factory=dict)
-    """Buffers of tiles that were brought, by tensor, box and space."""
+    _staged: dict[str, dict[tuple[Box, str], int]] = field(default_factory=dict)
+    """Buffers of tiles that were brought, by tensor, then by box and space."""
+    _found: dict[str, dict[tuple[Box, int, str | None], Sequence[Access]]] = field(
+        default_factory=dict
+    )
+    """What was answered before, by tensor, then by box, core and the memory that is wanted."""
     _pending: list[Copy] = field(default_factory=list)
 
-    def accesses(self, use: Use, box: Box, core: int, sharing: Sequence[int]) -> list[Access]:
+    def accesses(self, use: Use, box: Box, core: int, sharing: Sequence[int]) -> Sequence[Access]:
         """Where a task finds a box of an operand; what comes from outside comes to all `sharing`.
 
         Raises:
             InfeasibleError: the tensor has nowhere to come from.
         """
+        known = self._found.setdefault(use.tensor, {})
+        key = (box, core, use.memory)
+        found = known.get(key)
+        if found is None:
+            found = known[key] = self._accesses(use, box, core, sharing)
+        return found
+
+    def _accesses(self, use: Use, box: Box, core: int, sharing: Sequence[int]) -> Sequence[Access]:
         pieces = self.held.pieces.get(use.root)
         if pieces is not None:
             return self._at_hand(use, core, pieces.accesses(box), pieces.space.memory)
@@ -44,7 +56,7 @@ class Reads:
             return [self._outside(use, box)]
         memory = self.homes.memory_of_tiles(use.memory)
         wanted = self.homes.places.named(memory, core)
-        staged = self._staged.get((use.tensor, box, wanted.name))
+        staged = self._staged.get(use.tensor, {}).get((box, wanted.name))
         if staged is not None:
             return [Access(staged, box)]
         targets = [self.homes.places.named(memory, number) for number in sharing]
@@ -53,7 +65,7 @@ class Reads:
     def _outside(self, use: Use, box: Box) -> Access:
         return Access(self.builder.view(self.held.outside(use.root), use.tensor), box)
 
-    def _at_hand(self, use: Use, core: int, found: list[Access], here: str) -> list[Access]:
+    def _at_hand(self, use: Use, core: int, found: Sequence[Access], here: str) -> Sequence[Access]:
         """What a core holds, where the task wants it."""
         if use.memory in (ANYWHERE, here):
             return found
@@ -82,45 +94,59 @@ class Reads:
     ) -> Access:
         """A copy of a box in a space, made once; `targets` get it in the same transfer."""
         tensor, box = self.builder.buffers[source.buffer].tensor, source.box
-        key = (tensor, box, wanted.name)
-        if key not in self._staged:
-            spaces = {space.name: space for space in (*targets, wanted)}
-            fresh = [
-                space for name, space in spaces.items() if (tensor, box, name) not in self._staged
-            ]
+        staged = self._staged.setdefault(tensor, {})
+        if (box, wanted.name) not in staged:
+            fresh = [wanted]
+            if len(targets) > 1:
+                spaces = {space.name: space for space in (*targets, wanted)}
+                fresh = [space for name, space in spaces.items() if (box, name) not in staged]
             made = [Access(self.builder.buffer(tensor, box, space), box) for space in fresh]
             self._pending.append(Copy(source, tuple(made), kind))
             for space, access in zip(fresh, made, strict=True):
-                self._staged[tensor, box, space.name] = access.buffer
-        return Access(self._staged[key], box)
+                staged[box, space.name] = access.buffer
+        return Access(staged[box, wanted.name], box)
 
-    def forget(self, tensors: Mapping[str, None]) -> None:
+    def forget(self, tensors: Iterable[str]) -> None:
         """Let tiles of some tensors come again when they are next needed."""
-        self._staged = {key: b for key, b in self._staged.items() if key[0] not in tensors}
+        for tensor in tensors:
+            self._staged.pop(tensor, None)
+            self._found.pop(tensor, None)
 
     def forget_all_but(self, reads: Sequence[Access]) -> None:
         """Let all tiles come again that a task does not read."""
-        used = {access.buffer for access in reads}
-        self._staged = {key: b for key, b in self._staged.items() if b in used}
+        used = [access.buffer for access in reads]
+        for tensor, staged in list(self._staged.items()):
+            unused = [key for key, buffer in staged.items() if buffer not in used]
+            if len(unused) == len(staged):
+                self.forget([tensor])
+            elif unused:
+                self._found.pop(tensor, None)
+                for key in unused:
+                    del staged[key]
+
+    def look_again(self) -> None:
+        """Find out anew where tensors lie: rolling buffers have come or gone."""
+        self._found.clear()
 
     def start_copies(self) -> None:
         """Emit the copies that a task wants; those that take less than their set-up go together."""
-        while self._pending:
+        while len(self._pending) > 1:
             first = max(self._pending, key=lambda copy: elements(copy.source.box))
             together = [c for c in self._pending if c is not first and self._may_join(first, c)]
             self._pending = [c for c in self._pending if c is not first and c not in together]
-            tensor = self.builder.buffers[first.source.buffer].tensor
-            self.builder.transfer([first, *together], name=f"{tensor} in")
+            self._start([first, *together])
+        if self._pending:
+            self._start([self._pending.pop()])
+
+    def _start(self, copies: Sequence[Copy]) -> None:
+        tensor = self.builder.buffers[copies[0].source.buffer].tensor
+        self.builder.transfer(copies, name=f"{tensor} in")
 
     def _may_join(self, first: Copy, other: Copy) -> bool:
         """Whether two copies go the same way and the second is hardly worth a transfer."""
-        ends = self._ends(other)
-        if first.kind != other.kind or self._ends(first) != ends:
+        ends = self.builder.spaces_of(other)
+        if first.kind != other.kind or self.builder.spaces_of(first) != ends:
             return False
         route = self.homes.places.routes.get((ends[0], ends[1]))
         size = self.builder.copy_bytes(other)
         return route is not None and route.cycles(size) < 2 * route.setup_cycles
-
-    def _ends(self, copy: Copy) -> tuple[str, ...]:
-        buffers = self.builder.buffers
-        return tuple(buffers[access.buffer].space for access in (copy.source, *copy.targets))

@@ -14,7 +14,7 @@ from tilewright.mapping.network import default_vector_unit
 from tilewright.network.graph import Network, Operand
 from tilewright.program.boxes import Ranges, contains, size_bytes, touched
 from tilewright.program.cascade import Flow, Roll
-from tilewright.program.cores import boxes_read, shares
+from tilewright.program.cores import Shares, shared_out
 from tilewright.program.homes import ANYWHERE, Homes
 from tilewright.program.in_place import Replacement, replacements
 from tilewright.program.layout import Layout
@@ -52,6 +52,8 @@ class Residence:
     """Cascades by each of their stages."""
     waiting: tuple[str, ...] | None = None
     """Roots that are not to be kept; given, the room of every stage is what all others leave."""
+    shares: dict[tuple[str, ...], Shares] = field(default_factory=dict)
+    """What is known of how stages are shared out, by the loops along which cascades go."""
     parts: list[tuple[Ranges, ...]] = field(default_factory=list)
     unrolled: list[Mapping[str, int]] = field(default_factory=list)
     boxes: dict[tuple[str, int], Box] = field(default_factory=dict)
@@ -100,14 +102,16 @@ class Residence:
 
     def begin(self) -> None:
         """Share ops out over the cores, and see what can be kept at all."""
-        for number, stage in enumerate(self.stages):
-            factors = self.costs.unrolled(stage.op) if stage.worker == "array" else {}
-            self.unrolled.append(factors)
-            setup = self.places.setup_cycles
-            rows = self.flows[number].loops[number] if number in self.flows else ""
-            cores = self.places.cores
-            self.parts.append(shares(self.network, stage, factors, cores, setup, rows))
-        self.boxes.update(boxes_read(self._homes, self.stages, self.parts))
+        # A single core has everything, whatever the cascades.
+        flows = self.flows if self.places.cores > 1 else {}
+        numbers = range(len(self.stages))
+        rows = tuple(flows[n].loops[n] if n in flows else "" for n in numbers)
+        if rows not in self.shares:
+            self.shares[rows] = shared_out(self._homes, self.costs, self.stages, rows)
+        shares = self.shares[rows]
+        self.unrolled.extend(shares.unrolled)
+        self.parts.extend(shares.parts)
+        self.boxes.update(shares.boxes)
         for root in dict.fromkeys(root for root, _ in self.boxes):
             if not self._may_keep(root):
                 self.gone[root] = None
@@ -324,7 +328,7 @@ class Residence:
             partial_bytes_per_cycle=partial_sums_per_cycle(self.places),
             at_most={} if flow else in_step(self.stages, self._chosen, number),
             tile_cycles=self.costs.model_of(stage),
-            told=self.costs.told_of(stage),
+            known=self.costs.known_of(stage),
             lead_cycles=self._lead_cycles(number, room),
         )
 

@@ -4,11 +4,11 @@ Whoever reads a row waits for those who made it in this lap; whoever writes over
 who read or made it in the lap before.
 """
 
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from tilewright.program.boxes import meet, shifted
+from tilewright.program.boxes import shifted
 from tilewright.program.model import Access, Box
+from tilewright.program.writers import Written
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,15 +24,40 @@ class Lap:
     steps: tuple[int, ...]
     number: int
 
+    def rows(self, box: Box) -> range:
+        """The places of the ring that a box of the tensor takes."""
+        start, stop = box[self.axis]
+        return range(start + self.steps[self.axis], stop + self.steps[self.axis])
+
+    def across(self, box: Box) -> Box:
+        """Where a box lies in its rows."""
+        here = box[: self.axis] + box[self.axis + 1 :]
+        steps = self.steps[: self.axis] + self.steps[self.axis + 1 :]
+        return shifted(here, steps) if any(steps) else here
+
 
 @dataclass(slots=True)
 class _Row:
     """A place of a ring: who made what is in it, and who has read what was, by lap."""
 
     lap: int = 0
-    makers: list[tuple[Box, int]] = field(default_factory=list)
+    made: Written = field(default_factory=Written)
     readers: dict[int, dict[int, int]] = field(default_factory=dict)
     """By lap, the last reader of each chain of tasks that run one after the other."""
+
+
+@dataclass(slots=True)
+class _Touched:
+    """What an access touches of a ring, which many tasks touch alike."""
+
+    ring: int
+    across: Box
+    """Where it lies in each of its rows."""
+    lap: int
+    rows: list[_Row]
+    makers: tuple[int, ...] = ()
+    written: int = -1
+    """How often the ring had been written when its makers were looked up."""
 
 
 @dataclass
@@ -41,21 +66,27 @@ class RingWaits:
 
     laps: dict[int, Lap] = field(default_factory=dict)
     _rows: dict[tuple[int, int], _Row] = field(default_factory=dict)
+    _known: dict[tuple[int, Box], _Touched] = field(default_factory=dict)
+    _written: dict[int, int] = field(default_factory=dict)
+    """By ring, how often it has been written."""
 
-    def makers(self, access: Access) -> set[int]:
+    def makers(self, access: Access) -> tuple[int, ...]:
         """Tasks that made what an access reads."""
-        place = self._place(access)
-        return {
-            task for row in self._touched(access) for box, task in row.makers if meet(box, place)
-        }
+        touched = self._touched(access)
+        written = self._written.get(touched.ring, 0)
+        if touched.written != written:
+            found = {task: None for row in touched.rows for _, task in row.made.met(touched.across)}
+            touched.makers, touched.written = tuple(found), written
+        return touched.makers
 
     def before_write(self, access: Access) -> set[int]:
         """Tasks that made or read what a write takes the place of."""
-        lap = self.laps[access.buffer].number
+        touched = self._touched(access)
+        lap = touched.lap
         found: set[int] = set()
-        for row in self._touched(access):
+        for row in touched.rows:
             if row.lap < lap:
-                found.update(task for _, task in row.makers)
+                found.update(row.made.tasks)
             for other in [other for other in row.readers if other < lap]:
                 found.update(row.readers[other].values())
                 if other < lap - 1:
@@ -64,22 +95,36 @@ class RingWaits:
 
     def read(self, access: Access, chain: int, task: int) -> None:
         """Note who reads."""
-        lap = self.laps[access.buffer].number
-        for row in self._touched(access):
-            row.readers.setdefault(lap, {})[chain] = task
+        touched = self._touched(access)
+        lap = touched.lap
+        for row in touched.rows:
+            readers = row.readers.get(lap)
+            if readers is None:
+                readers = row.readers[lap] = {}
+            readers[chain] = task
 
-    def write(self, access: Access, task: int) -> None:
+    def write(self, access: Access, chain: int, task: int) -> None:
         """Note who writes."""
-        lap = self.laps[access.buffer].number
-        for row in self._touched(access):
+        touched = self._touched(access)
+        lap, across = touched.lap, touched.across
+        self._written[touched.ring] = self._written.get(touched.ring, 0) + 1
+        for row in touched.rows:
             if row.lap < lap:
-                row.lap, row.makers = lap, []
-            row.makers.append((self._place(access), task))
+                row.lap, row.made.entries = lap, []
+            row.made.add(across, chain, task)
 
-    def _place(self, access: Access) -> Box:
-        return shifted(access.box, self.laps[access.buffer].steps)
+    def _touched(self, access: Access) -> _Touched:
+        key = (access.buffer, access.box)
+        found = self._known.get(key)
+        if found is None:
+            lap = self.laps[access.buffer]
+            rows = [self._row(lap.ring, number) for number in lap.rows(access.box)]
+            found = _Touched(lap.ring, lap.across(access.box), lap.number, rows)
+            self._known[key] = found
+        return found
 
-    def _touched(self, access: Access) -> Iterator[_Row]:
-        lap = self.laps[access.buffer]
-        for row in range(*self._place(access)[lap.axis]):
-            yield self._rows.setdefault((lap.ring, row), _Row())
+    def _row(self, ring: int, number: int) -> _Row:
+        found = self._rows.get((ring, number))
+        if found is None:
+            found = self._rows[ring, number] = _Row()
+        return found

@@ -1,8 +1,9 @@
 """Rolling buffers: a few rows of a tensor, written over as a cascade moves on."""
 
 from dataclasses import dataclass, field
+from functools import cached_property
 
-from tilewright.program.boxes import is_empty, overlap, shifted, whole
+from tilewright.program.boxes import elements, overlap, shifted, whole
 from tilewright.program.build import Builder
 from tilewright.program.model import Access, Box
 from tilewright.program.ring_waits import Lap
@@ -29,15 +30,27 @@ class Ring:
     def accesses(self, tensor: str, box: Box) -> list[Access]:
         """Where a box of a tensor lies, as far as it passes through here: a part for every lap."""
         start, stop = box[self.axis]
+        first, behind = start // self.rows, -(-stop // self.rows)
         found = []
-        for lap in range(start // self.rows, -(-stop // self.rows)):
-            span = (max(start, lap * self.rows), min(stop, (lap + 1) * self.rows))
-            part = (*box[: self.axis], span, *box[self.axis + 1 :])
+        for lap in range(first, behind):
+            part = box
+            if behind - first > 1:
+                span = (max(start, lap * self.rows), min(stop, (lap + 1) * self.rows))
+                part = (*box[: self.axis], span, *box[self.axis + 1 :])
             buffer = self._lap(tensor, lap)
-            part = overlap(part, self.builder.buffers[buffer].box)
-            if not is_empty(part):
+            if not self._is_whole(tensor):
+                part = overlap(part, self.builder.buffers[buffer].box)
+            if elements(part):
                 found.append(Access(buffer, part))
         return found
+
+    def _is_whole(self, tensor: str) -> bool:
+        """Whether all of a tensor passes through here."""
+        return tensor == self.root and self.box == self._whole
+
+    @cached_property
+    def _whole(self) -> Box:
+        return whole(self.builder.network.by_name[self.root].shape)
 
     def _lap(self, tensor: str, lap: int) -> int:
         """The buffer of one lap: as many rows of a tensor as the ring has, one behind another."""

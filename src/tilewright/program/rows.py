@@ -134,6 +134,11 @@ class Rows:
             and any(read.root == root for n in users for read in linked[n].reads)
         )
 
+    def is_used_within(self, root: str, first: int, last: int) -> bool:
+        """Whether nobody but the stages `first` to `last` touches a storage."""
+        users = self.users[root]
+        return first <= users[0] and users[-1] <= last and root not in self._outputs
+
     @cached_property
     def users(self) -> dict[str, list[int]]:
         """By storage, the stages that read or write it."""

@@ -35,8 +35,11 @@ def slicing(rows: Rows, linked: Mapping[int, StageRows], number: int) -> Slicing
     """How the result of a stage of a cascade can be made in slices, on demand; None: it cannot."""
     stage, own = rows.stages[number], linked[number]
     tensor = stage.results[0].tensor
-    readers = [(n, read) for n, read in rows.readers(linked).get(own.root, ())]
-    if own.root != tensor or own.root not in rows.private(linked) or len(readers) != 1:
+    if own.root != tensor or not rows.is_private(own.root, linked):
+        return None
+    users = rows.users[own.root]
+    readers = [(n, read) for n in users for read in linked[n].reads if read.root == own.root]
+    if len(readers) != 1:
         return None
     reader, read = readers[0]
     if read.tensor != tensor or not all(_is_plain(stage, i) for i in stage.results[0].index or ()):

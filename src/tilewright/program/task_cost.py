@@ -22,7 +22,7 @@ class TaskCosts:
     costs: TileCosts
     builder: Builder
     _on_array: dict[object, TileCost] = field(default_factory=dict)
-    """By op, lengths of loops, and what is known of sums."""
+    """By op, lengths of loops, what is known of sums, and elements that pass fused ops."""
 
     def engine(
         self, stage: Stage, core: int, reads: Sequence[Access], writes: Sequence[Access]
@@ -47,24 +47,26 @@ class TaskCosts:
         """
         if stage.worker == "move":
             return self._moving(reads, writes)
-        found = (
-            self._array_cost(stage, tile)
-            if stage.worker == "array"
-            else self._vector_cost(stage, tile, reads, writes)
-        )
-        if not stage.fused or tile.sums.unfinished:
-            return found
-        made = sum(elements(access.box) for access in writes[:1]) * len(stage.fused)
-        charges = (*found.charges, self.costs.in_passing(made))
-        return TileCost(cycles=found.cycles, charges=charges, mapping=found.mapping)
+        passing = elements(writes[0].box) if stage.fused and not tile.sums.unfinished else None
+        if stage.worker == "array":
+            return self._array_cost(stage, tile, passing)
+        return self._with_fused(self._vector_cost(stage, tile, reads, writes), stage, passing)
 
-    def _array_cost(self, stage: Stage, tile: Tile) -> TileCost:
-        lengths = tile.lengths
-        sums = (tile.sums.continued, tile.sums.unfinished)
-        key = (stage.op.name, tuple(lengths.values()), sums)
-        if key not in self._on_array:
-            self._on_array[key] = self.costs.of_stage(stage, lengths, tile.sums)
-        return self._on_array[key]
+    def _array_cost(self, stage: Stage, tile: Tile, passing: int | None) -> TileCost:
+        lengths = tuple([stop - start for start, stop in tile.ranges.values()])
+        key = (stage.op.name, lengths, tile.sums.continued, tile.sums.unfinished, passing)
+        found = self._on_array.get(key)
+        if found is None:
+            found = self.costs.of_stage(stage, tile.lengths, tile.sums)
+            found = self._on_array[key] = self._with_fused(found, stage, passing)
+        return found
+
+    def _with_fused(self, cost: TileCost, stage: Stage, passing: int | None) -> TileCost:
+        """A cost with that of the fused ops, which are applied to so many elements in passing."""
+        if passing is None:
+            return cost
+        charges = (*cost.charges, self.costs.in_passing(passing * len(stage.fused)))
+        return TileCost(cycles=cost.cycles, charges=charges, mapping=cost.mapping)
 
     def _vector_cost(
         self, stage: Stage, tile: Tile, reads: Sequence[Access], writes: Sequence[Access]
@@ -107,11 +109,13 @@ class TaskCosts:
 
     def streamed_ports(self, reads: Sequence[Access], writes: Sequence[Access]) -> tuple[str, ...]:
         """Ports of external memories that a task reads or writes while it runs."""
+        buffers = self.builder.buffers
         found: dict[str, None] = {}
         for accesses, ports in ((reads, self._read_ports), (writes, self._write_ports)):
             for access in accesses:
-                for port in ports.get(self._space(access), ()):
-                    found[port] = None
+                space = buffers[access.buffer].space
+                if space in ports:
+                    found.update(dict.fromkeys(ports[space]))
         return tuple(found)
 
     @cached_property

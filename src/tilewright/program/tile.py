@@ -6,6 +6,7 @@ what has to be moved for each order of the tiles, and how long computing and mov
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import reduce
 from math import prod
 
 from tilewright.network.graph import Index, Op
@@ -16,8 +17,11 @@ from tilewright.program.work import (
     NEARLY,
     TASK_CYCLES,
     Candidates,
+    Cuts,
     Goal,
+    Known,
     Row,
+    Scope,
     Tenant,
     Tiling,
     Trial,
@@ -91,21 +95,67 @@ def _leads(dim: str, axis: Index, sizes: Mapping[str, int]) -> bool:
 
 def choose(work: Work, goal: Goal) -> Tiling | None:
     """The best tiling under the goal; None if not even the smallest tiles fit."""
-    groups = tileable(work.op)
-    weights, rest, sums = ([d for d in loops if work.lengths[d] > 1] for loops in groups)
-    inner = [d for d in nested(work.op) if work.lengths[d] > 1]
-    groups = ([*groups[0], *inner], groups[1], groups[2])
-    rest = [*work.at_most, *(d for d in rest if d not in work.at_most)]
-    plain = [weights[:1] + rest[:1], weights[:1] + rest[:2], weights[:1] + rest[:2] + sums[:1]]
-    if inner:
-        both = weights[:1] + inner[:1]
-        plain += [both + rest[:1], both + sums[:1]]
-    found = [_best(work, loops, groups, goal) for loops in _distinct(plain)]
-    if not any(found):
-        more = (weights + inner + rest, weights + inner + rest + sums)
-        found = [_best(work, loops, groups, goal) for loops in more]
-    fitting = [tiling for tiling in found if tiling is not None]
-    return min(fitting, key=_value, default=None)
+    measures = work.measures
+    known = work.known.chosen.setdefault(_all_but_measures(work, goal), [])
+    for tiling, scope in known:
+        if scope.covers(measures):
+            return tiling
+    known.append(_chosen(work, goal))
+    return known[-1][0]
+
+
+def _all_but_measures(work: Work, goal: Goal) -> object:
+    """What a choice of tiles depends on beside room and time, for stages that are alike."""
+    return (
+        goal,
+        tuple(work.lengths.values()),
+        tuple(work.unrolled.items()),
+        tuple(work.at_most.items()),
+        *(work.rate, work.alignment, work.partial_bytes_per_cycle),
+        tuple(map(_facts, work.tenants)),
+        None if work.partial is None else _facts(work.partial),
+    )
+
+
+def _facts(tenant: Tenant) -> tuple[object, ...]:
+    """All of a tenant but names."""
+    return (
+        *(tenant.operand.index, tenant.shape, tenant.bits, tenant.memory),
+        *(tenant.bytes_per_cycle, tenant.setup_cycles, tenant.pj_per_byte),
+        *(tenant.constant, tenant.result),
+    )
+
+
+def _chosen(work: Work, goal: Goal) -> tuple[Tiling | None, Scope]:
+    """The best tiling, and for which leads and rooms it is that."""
+    found = [_best(work, cuts, goal) for cuts in _cuts(work, everywhere=False)]
+    if not any(tiling for tiling, _ in found):
+        found += [_best(work, cuts, goal) for cuts in _cuts(work, everywhere=True)]
+    fitting = [tiling for tiling, _ in found if tiling is not None]
+    scope = reduce(Scope.narrowed, [scope for _, scope in found])
+    return min(fitting, key=_value, default=None), scope
+
+
+def _cuts(work: Work, *, everywhere: bool) -> list[Cuts]:
+    """What is tried: few loops at a time, or all of them."""
+    lengths, unrolled, at_most = work.lengths, work.unrolled, work.at_most
+    key = everywhere, *(tuple(numbers.items()) for numbers in (lengths, unrolled, at_most))
+    if key not in work.known.cuts:
+        groups = tileable(work.op)
+        weights, rest, sums = ([d for d in loops if lengths[d] > 1] for loops in groups)
+        inner = [d for d in nested(work.op) if lengths[d] > 1]
+        rest = [*at_most, *(d for d in rest if d not in at_most)]
+        if everywhere:
+            tried = [weights + inner + rest, weights + inner + rest + sums]
+        else:
+            first = weights[:1]
+            tried = [first + rest[:1], first + rest[:2], first + rest[:2] + sums[:1]]
+            if inner:
+                both = first + inner[:1]
+                tried += [both + rest[:1], both + sums[:1]]
+        groups = ([*groups[0], *inner], groups[1], groups[2])
+        work.known.cuts[key] = [_lengths_of(work, loops, groups) for loops in _distinct(tried)]
+    return work.known.cuts[key]
 
 
 def smallest(work: Work) -> tuple[tuple[Tenant, ...], dict[str, int]]:
@@ -148,9 +198,8 @@ def _thinned(choices: list[list[int]]) -> list[list[int]]:
     return choices
 
 
-def _best(work: Work, loops: list[str], groups: Groups, goal: Goal) -> Tiling | None:
-    if work.partial is not None and any(d in groups[2] for d in loops):
-        work = replace(work, tenants=(*work.tenants, work.partial))
+def _lengths_of(work: Work, loops: list[str], groups: Groups) -> Cuts:
+    """The lengths that are tried for some loops, and the orders of their tiles."""
     around = [outer for inner, outer in nested(work.op).items() if inner in loops]
     choices = _thinned(
         [
@@ -158,23 +207,26 @@ def _best(work: Work, loops: list[str], groups: Groups, goal: Goal) -> Tiling | 
             for d in loops
         ]
     )
-    trial = Trial(
-        work=work,
+    return Cuts(
         loops=tuple(loops),
         choices=tuple(map(tuple, choices)),
         orders=_orders(groups, loops),
-        goal=goal,
+        leaves_sums=any(d in groups[2] for d in loops),
     )
-    return min(_tilings(trial), key=_value, default=None)
 
 
-def _tilings(trial: Trial) -> list[Tiling]:
-    """The best tiling for every order of the tiles that fits."""
+def _best(work: Work, cuts: Cuts, goal: Goal) -> tuple[Tiling | None, Scope]:
+    """The best way to cut some loops, and for which leads and rooms it is that."""
+    if work.partial is not None and cuts.leaves_sums:
+        work = replace(work, tenants=(*work.tenants, work.partial))
+    trial = Trial(work=work, loops=cuts.loops, choices=cuts.choices, orders=cuts.orders, goal=goal)
     told = _told(trial)
-    found = tile_kernel.tilings(trial, told)
-    if found is None:
-        found = [cheapest(trial, candidates, told) for candidates in tile_grid.candidates(trial)]
-    return found
+    compiled = tile_kernel.best_tiling(trial, told)
+    if compiled is not None:
+        return compiled
+    found = [cheapest(trial, candidates, told) for candidates in tile_grid.candidates(trial)]
+    measures = work.measures
+    return min(found, key=_value, default=None), Scope(least=measures, most=measures)
 
 
 def longest(work: Work, dim: str) -> int:
@@ -197,13 +249,17 @@ def same_with(
     model = None if tile_cycles is None else lambda lengths: tile_cycles
     choices = tuple((length,) for length in row)
     trial = Trial(
-        work=replace(work, tile_cycles=model, told={}),
+        work=replace(work, tile_cycles=model, known=Known()),
         loops=loops,
         choices=choices,
         orders=(loops,),
         goal="latency",
     )
-    return next((found for found in _tilings(trial) if found.doubled == tiling.doubled), None)
+    told = _told(trial)
+    found = tile_kernel.tilings(trial, told)
+    if found is None:
+        found = [cheapest(trial, candidates, told) for candidates in tile_grid.candidates(trial)]
+    return next((other for other in found if other.doubled == tiling.doubled), None)
 
 
 def _told(trial: Trial) -> Callable[[int], int | None]:
@@ -211,7 +267,7 @@ def _told(trial: Trial) -> Callable[[int], int | None]:
     work = trial.work
     model = work.tile_cycles
     key = (trial.loops, trial.choices, tuple(work.lengths.values()))
-    known = work.told.setdefault(key, {})
+    known = work.known.told.setdefault(key, {})
 
     def cycles(at: int) -> int | None:
         if at not in known:

@@ -25,7 +25,9 @@ from tilewright.network.graph import Network, Op
 from tilewright.program.core_model import CoreModelCosts, core_model_costs
 from tilewright.program.model import Charge
 from tilewright.program.places import Places
+from tilewright.program.stage_kinds import StageKinds
 from tilewright.program.stages import Stage
+from tilewright.program.work import Known
 
 UNLIMITED: Final = 2**62
 CARRIERS: Final[Mapping[str, str]] = dict(DEFAULT_LINKS)
@@ -62,6 +64,8 @@ class TileCosts:
     mappings: list[Mapped] = field(default_factory=list)
     core_model: CoreModelCosts | None = field(init=False)
     """What tells the cycles of tiles instead of their mappings."""
+    _kinds: StageKinds = field(init=False)
+    _known: dict[int, Known] = field(default_factory=dict)
     _found: dict[object, TileCost] = field(default_factory=dict)
     _quick: dict[object, int | None] = field(default_factory=dict)
     _nests: dict[str, tuple[LoopNest, Hierarchy]] = field(default_factory=dict)
@@ -73,6 +77,8 @@ class TileCosts:
 
     def __post_init__(self) -> None:
         self.core_model = core_model_costs(self.network, self.places)
+        model = self.core_model
+        self._kinds = StageKinds(self.network) if model is None else model.kinds
 
     def nest(self, op: Op) -> tuple[LoopNest, Hierarchy]:
         """An op's whole nest, and the levels between the array and the scratchpads.
@@ -134,10 +140,11 @@ class TileCosts:
         model = self.core_model
         if model is None:
             return None
-        sums = stage.tileable[2]
+        sizes = stage.op.sizes
+        sums = [(loop, sizes[loop]) for loop in stage.tileable[2]]
 
         def cycles(lengths: Mapping[str, int]) -> int | None:
-            cut = any(lengths[loop] < stage.op.sizes[loop] for loop in sums)
+            cut = any(lengths[loop] < size for loop, size in sums)
             return model.cycles(stage, lengths, (cut, cut))
 
         return cycles
@@ -176,9 +183,9 @@ class TileCosts:
             self._quick[key] = None if cycles is None else ceil(cycles)
         return self._quick[key]
 
-    def told_of(self, stage: Stage) -> dict[object, dict[int, int | None]]:
-        """What the core's own model has said of a stage's tiles, for the choice of tiles."""
-        return {} if self.core_model is None else self.core_model.told_of(stage)
+    def known_of(self, stage: Stage) -> Known:
+        """What is remembered of stages like this one, for the choice of tiles."""
+        return self._known.setdefault(self._kinds.kind(stage), Known())
 
     def of_stage(self, stage: Stage, lengths: Mapping[str, int], sums: Sums) -> TileCost:
         """The cost of a tile of an op that the array runs, with the cycles of the core's own model.

@@ -7,8 +7,9 @@ the order in which they are written here. What it has no room for is left to Num
 from array import array
 from collections.abc import Callable, Mapping
 from math import prod
+from typing import NamedTuple
 
-from tilewright.program.work import NEARLY, TASK_CYCLES, TOLD, Tenant, Tiling, Trial
+from tilewright.program.work import NEARLY, TASK_CYCLES, TOLD, Scope, Tenant, Tiling, Trial
 
 try:
     from tilewright.program import _tiles
@@ -31,27 +32,63 @@ def tilings(trial: Trial, told: Callable[[int], int | None]) -> list[Tiling] | N
     Orders that move the same are not repeated. `told` says what a model of the core has for the
     cycles of a combination's tiles. None if NumPy has to serve.
     """
+    answer = _answer(trial, told)
+    if answer is None:
+        return None
+    return [_tiling(trial, best) for best in answer[0]]
+
+
+def best_tiling(
+    trial: Trial, told: Callable[[int], int | None]
+) -> tuple[Tiling | None, Scope] | None:
+    """The best of `tilings`, and for which leads and rooms it is that.
+
+    Of equals the one that takes less time, then the one that moves less.
+    """
+    answer = _answer(trial, told)
+    if answer is None:
+        return None
+    found, scope = answer
+    best = min(found, key=lambda best: (best.value, best.cycles, best.moved_bytes), default=None)
+    return None if best is None else _tiling(trial, best), scope
+
+
+class _Best(NamedTuple):
+    """The best combination for an order of the tiles, as the search answers it."""
+
+    doubled: int
+    order: int
+    at: int
+    cycles: float
+    moving_cycles: float
+    moved_bytes: float
+    value: float
+
+
+def _answer(trial: Trial, told: Callable[[int], int | None]) -> tuple[list[_Best], Scope] | None:
     if not is_used():
         return None
     try:
         numbers = array("q", _numbers(trial))
     except OverflowError:
         return None
-    found = _tiles.best(numbers, array("d", _figures(trial)), told)
-    if found is None:
+    answer = _tiles.best(numbers, array("d", _figures(trial)), told)
+    if answer is None:
         return None
-    return [
-        Tiling(
-            lengths=trial.lengths(at),
-            order=trial.orders[order],
-            cycles=cycles,
-            moving_cycles=moving_cycles,
-            moved_bytes=moved_bytes,
-            value=value,
-            doubled=bool(doubled),
-        )
-        for doubled, order, at, cycles, moving_cycles, moved_bytes, value in found
-    ]
+    found, ranges = answer
+    return [_Best(*best) for best in found], Scope(least=ranges[::2], most=ranges[1::2])
+
+
+def _tiling(trial: Trial, best: _Best) -> Tiling:
+    return Tiling(
+        lengths=trial.lengths(best.at),
+        order=trial.orders[best.order],
+        cycles=best.cycles,
+        moving_cycles=best.moving_cycles,
+        moved_bytes=best.moved_bytes,
+        value=best.value,
+        doubled=bool(best.doubled),
+    )
 
 
 def _numbers(trial: Trial) -> list[int]:

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from tilewright.machine.model import OUTPUT_OPERAND
-from tilewright.network.graph import Operand
+from tilewright.network.graph import Network, Operand
 from tilewright.program.boxes import Footprint
 from tilewright.program.homes import Homes
 from tilewright.program.stages import Stage
@@ -28,44 +28,63 @@ class StageUses:
     """Everything that the tiles of a stage read and write."""
 
     stage: Stage
+    fused: tuple[str, ...]
+    """Names of the ops that are applied to the result before it is written."""
     inputs: tuple[Use, ...]
     results: tuple[Use, ...]
     sums: Use
     """The result of the stage's op while its sums are unfinished."""
 
 
-def stage_uses(homes: Homes, stage: Stage) -> StageUses:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Footprints:
+    """What the operands of a stage touch, whatever the machine."""
+
+    inputs: tuple[Footprint, ...]
+    results: tuple[Footprint, ...]
+    sums: Footprint
+
+
+def footprints_of(network: Network, stage: Stage) -> Footprints:
+    """The footprints of a stage's operands."""
+
+    def footprint(operand: Operand) -> Footprint:
+        return Footprint(operand, network.by_name[operand.tensor].shape)
+
+    return Footprints(
+        inputs=tuple(map(footprint, stage.inputs)),
+        results=tuple(map(footprint, stage.results)),
+        sums=footprint(stage.op.outputs[0]),
+    )
+
+
+def stage_uses(homes: Homes, stage: Stage, footprints: Footprints) -> StageUses:
     """What the tiles of a stage use."""
     home = homes.places.home(OUTPUT_OPERAND)
     return StageUses(
         stage=stage,
-        inputs=tuple(_input(homes, stage, operand) for operand in stage.inputs),
+        fused=tuple(op.name for op in stage.fused),
+        inputs=tuple(_input(homes, stage, footprint) for footprint in footprints.inputs),
         results=tuple(
-            _use(homes, operand, homes.where(stage, operand)) for operand in stage.results
+            _use(homes, footprint, homes.where(stage, footprint.operand))
+            for footprint in footprints.results
         ),
-        sums=_use(homes, stage.op.outputs[0], None if home is None else home.name),
+        sums=_use(homes, footprints.sums, None if home is None else home.name),
     )
 
 
-def _input(homes: Homes, stage: Stage, operand: Operand) -> Use:
+def _input(homes: Homes, stage: Stage, footprint: Footprint) -> Use:
+    operand = footprint.operand
     return Use(
         tensor=operand.tensor,
         root=homes.root(operand.tensor),
         memory=homes.where(stage, operand),
-        footprint=_footprint(homes, operand),
+        footprint=footprint,
         comes_whole=homes.comes_whole(stage, operand),
         is_constant=homes.is_constant(operand.tensor),
     )
 
 
-def _use(homes: Homes, operand: Operand, memory: str | None) -> Use:
-    return Use(
-        tensor=operand.tensor,
-        root=homes.root(operand.tensor),
-        memory=memory,
-        footprint=_footprint(homes, operand),
-    )
-
-
-def _footprint(homes: Homes, operand: Operand) -> Footprint:
-    return Footprint(operand, homes.network.by_name[operand.tensor].shape)
+def _use(homes: Homes, footprint: Footprint, memory: str | None) -> Use:
+    tensor = footprint.operand.tensor
+    return Use(tensor=tensor, root=homes.root(tensor), memory=memory, footprint=footprint)

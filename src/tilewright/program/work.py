@@ -34,6 +34,54 @@ class Tenant:
     result: bool = False
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Scope:
+    """For which leads and rooms a choice of tiles is the same: no comparison turns out otherwise.
+
+    The lead comes first, then the rooms of all memories.
+    """
+
+    least: tuple[int, ...]
+    most: tuple[int, ...]
+
+    def covers(self, measures: tuple[int, ...]) -> bool:
+        """Whether these are such a lead and such rooms."""
+        return all(
+            least <= measure <= most
+            for least, measure, most in zip(self.least, measures, self.most, strict=True)
+        )
+
+    def narrowed(self, other: "Scope") -> "Scope":
+        """What both cover."""
+        return Scope(
+            least=tuple(map(max, self.least, other.least)),
+            most=tuple(map(min, self.most, other.most)),
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cuts:
+    """Some loops with the tile lengths that are tried for each, and orders of the tiles."""
+
+    loops: tuple[str, ...]
+    choices: tuple[tuple[int, ...], ...]
+    orders: tuple[tuple[str, ...], ...]
+    leaves_sums: bool
+    """Whether tiles may leave partial sums."""
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """What is remembered of stages that are alike, for the choice of tiles."""
+
+    told: dict[object, dict[int, int | None]] = field(default_factory=dict)
+    """What a model of the core has said of the combinations of a trial."""
+    cuts: dict[object, list[Cuts]] = field(default_factory=dict)
+    """What is tried, by the lengths of the loops."""
+    chosen: "dict[object, list[tuple[Tiling | None, Scope]]]" = field(default_factory=dict)
+    """What was chosen, by all that matters beside leads and rooms."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class Work:
     """What is to be cut: loops with their lengths, tenants, and the bytes each memory has left.
@@ -56,12 +104,15 @@ class Work:
     """Tile lengths that loops should not exceed, to run side by side with other engines."""
     tile_cycles: Callable[[Mapping[str, int]], int | None] | None = None
     """Cycles of a tile as a model of the core has them; None: they are estimated."""
-    told: dict[object, dict[int, int | None]] = field(
-        default_factory=dict, compare=False, repr=False
-    )
-    """What that model has said before of the combinations of a trial."""
+    known: Known = field(default_factory=Known, compare=False, repr=False)
+    """What was found out before about such work: of an op alike, and with the same model."""
     lead_cycles: int = 0
     """How long before the first tile transfers of constants can begin, with nothing else to do."""
+
+    @property
+    def measures(self) -> tuple[int, ...]:
+        """What a choice of tiles is made for: the lead, and the room of every memory."""
+        return (self.lead_cycles, *self.room.values())
 
 
 @dataclass(frozen=True, kw_only=True)

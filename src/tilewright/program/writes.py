@@ -3,20 +3,12 @@
 from dataclasses import dataclass, field
 
 from tilewright.program.boxes import Ranges, contains
-from tilewright.program.build import Builder
+from tilewright.program.build import Builder, Copy
 from tilewright.program.held import Held
 from tilewright.program.homes import Homes
 from tilewright.program.model import Access, Box
 from tilewright.program.tile_cost import TileCosts
 from tilewright.program.uses import StageUses, Use
-
-
-@dataclass(frozen=True, slots=True)
-class Outgoing:
-    """A result that has to be taken outside once it is made."""
-
-    source: Access
-    target: Access
 
 
 @dataclass
@@ -50,17 +42,17 @@ class Writes:
 
     def results(
         self, uses: StageUses, core: int, ranges: Ranges
-    ) -> tuple[list[Access], list[Outgoing]]:
-        """Where a task writes its results, and what of that has to be taken outside."""
+    ) -> tuple[list[Access], list[Copy]]:
+        """Where a task writes its results, and the copies that take some of that outside."""
         writes: list[Access] = []
-        outgoing: list[Outgoing] = []
+        outgoing: list[Copy] = []
         for use in uses.results:
             box = use.footprint.box(ranges)
-            made = list(self.held.parts(use.tensor, box))
-            own = next((a for c, a in made if c == core and contains(a.box, box)), None)
+            made = self.held.parts(use.tensor, box)
             writes += [access for _, access in made]
             if made and not self.held.goes_out(use.root):
                 continue
+            own = next((a for c, a in made if c == core and contains(a.box, box)), None)
             outside = Access(self.builder.view(self.held.outside(use.root), use.tensor), box)
             if use.memory is None:
                 writes.append(outside)
@@ -68,7 +60,7 @@ class Writes:
             if own is None:
                 own = self._tile(use, box, core)
                 writes.append(own)
-            outgoing.append(Outgoing(Access(own.buffer, box), outside))
+            outgoing.append(Copy(Access(own.buffer, box), (outside,), "store"))
         return writes, outgoing
 
     def _tile(self, use: Use, box: Box, core: int) -> Access:

@@ -6,12 +6,13 @@ Nothing here is shared with what makes timetables: the obvious way, one after th
 from tilewright.errors import LimitError, Problem
 from tilewright.network.graph import Network
 from tilewright.program.model import Timetable
+from tilewright.replay.check_accesses import accesses_of
 from tilewright.replay.check_data import data_problems
 from tilewright.replay.check_memory import memory_problems
 from tilewright.replay.check_network import network_problems, same_data_of
 from tilewright.replay.check_offsets import offsets_of
 from tilewright.replay.check_structure import structure_problems
-from tilewright.replay.check_tiles import tile_problems
+from tilewright.replay.check_tiles import tile_problems, tiles_of
 from tilewright.replay.check_time import time_problems
 from tilewright.replay.check_transfers import transfer_problems
 
@@ -25,23 +26,33 @@ def problems(timetable: Timetable, network: Network | None = None) -> list[Probl
     If a timetable names things that do not exist, or boxes outside their buffers, only that is
     reported: nothing else would mean anything.
     """
-    broken = list(structure_problems(timetable))
+    try:
+        return _problems(timetable, network)
+    except OverflowError:
+        return [Problem(message="there is a number of more than 64 bits, which no machine counts")]
+
+
+def _problems(timetable: Timetable, network: Network | None) -> list[Problem]:
+    accesses = accesses_of(timetable.program)
+    broken = list(structure_problems(timetable, accesses))
     if broken:
         return broken
     found = [
         *time_problems(timetable),
         *transfer_problems(timetable.program),
-        *memory_problems(timetable),
+        *memory_problems(timetable, accesses),
         *data_problems(
             timetable,
+            accesses,
             same_data_of(timetable.program, network),
             offsets_of(network) if network is not None else {},
         ),
     ]
     if network is not None:
+        tiles = tiles_of(timetable.program, network)
         found += [
-            *network_problems(timetable, network),
-            *tile_problems(timetable.program, network),
+            *network_problems(timetable.program, network, tiles),
+            *tile_problems(timetable.program, network, accesses, tiles),
         ]
     return found
 

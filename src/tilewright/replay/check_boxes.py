@@ -4,17 +4,24 @@ Every box is a tuple of half-open ranges; a scalar's box is (), one element.
 """
 
 from collections.abc import Iterator, Sequence
-from itertools import product
+from itertools import chain, combinations, product
 from math import prod
 
 import numpy as np
+import numpy.typing as npt
 
 from tilewright.program.model import Access, Box, Buffer, Program
 
 Shape = tuple[int, ...]
+Ints = npt.NDArray[np.int64]
+Boxes = npt.NDArray[np.int64]
+"""Many boxes, as [begin or end, axis, box]."""
 
-FEW_COVERS = 16
-"""So few boxes are taken away from one faster than they are counted."""
+FEW_BOXES = 16
+"""So few boxes are looked at one by one faster than in an array."""
+
+MOST_PAIRS = 1 << 20
+"""So many pairs of boxes are compared at a time."""
 
 
 def volume(box: Box) -> int:
@@ -56,6 +63,14 @@ def common(one: Box, other: Box) -> Box:
     return tuple([(max(begin, low), min(end, high)) for (begin, end), (low, high) in both])
 
 
+def shared_volume(one: Box, other: Box) -> int:
+    """Elements that are in both of two overlapping boxes."""
+    elements = 1
+    for (begin, end), (low, high) in zip(one, other, strict=True):
+        elements *= (end if end < high else high) - (begin if begin > low else low)
+    return elements
+
+
 def minus(box: Box, hole: Box) -> list[Box]:
     """Disjoint boxes that are together what `hole` leaves of `box`.
 
@@ -81,7 +96,7 @@ def minus(box: Box, hole: Box) -> list[Box]:
 def uncovered(box: Box, covers: Sequence[Box]) -> list[Box]:
     """What is left of a box when all of `covers` are taken away."""
     # What thousands of tiles leave of an op falls apart into many boxes before it is nothing.
-    if len(covers) > FEW_COVERS and fill(box, covers):
+    if len(covers) > FEW_BOXES and fill(box, covers):
         return []
     left = [box] if volume(box) else []
     for cover in covers:
@@ -93,9 +108,26 @@ def fill(box: Box, parts: Sequence[Box]) -> bool:
     """Whether parts of a box, no two of which overlap, have together as many elements as it."""
     return (
         sum(map(volume, parts)) == volume(box)
-        and all(contains(box, part) for part in parts)
+        and not any(are_outside(box, parts))
         and not overlapping_pairs(parts)
     )
+
+
+def are_outside(box: Box, parts: Sequence[Box]) -> list[bool]:
+    """Which of some boxes with as many axes do not lie inside another."""
+    if len(parts) <= FEW_BOXES:
+        return [not contains(box, part) for part in parts]
+    (lowest, highest), (begins, ends) = box_array([box], len(box)), box_array(parts, len(box))
+    is_inside = ((lowest <= begins) & (begins <= ends) & (ends <= highest)).all(axis=0)
+    outside: list[bool] = (~is_inside).tolist()
+    return outside
+
+
+def is_full(box: Box, parts: Sequence[Box]) -> bool:
+    """Whether boxes that overlap it, but not each other, have together all elements of a box."""
+    if len(parts) == 1:
+        return contains(parts[0], box)
+    return sum([shared_volume(box, part) for part in parts]) == volume(box)
 
 
 def shifted(box: Box, shift: Sequence[int]) -> Box:
@@ -105,22 +137,61 @@ def shifted(box: Box, shift: Sequence[int]) -> Box:
 
 def overlapping_pairs(boxes: Sequence[Box]) -> list[tuple[int, int]]:
     """Indices i < j of all boxes, none of them empty, that share elements, sorted."""
-    if len(boxes) < 2 or not boxes[0]:
-        return [(i, j) for i in range(len(boxes)) for j in range(i + 1, len(boxes))]
-    ranges = np.array(boxes, dtype=np.int64)
-    axis = max(range(len(boxes[0])), key=lambda a: (len({box[a][0] for box in boxes}), -a))
-    order = np.argsort(ranges[:, axis, 0], kind="stable")
-    begins, ends = np.ascontiguousarray(ranges[order].transpose(2, 1, 0))
+    if len(boxes) <= FEW_BOXES or not boxes[0]:
+        indices = combinations(range(len(boxes)), 2)
+        return [(i, j) for i, j in indices if overlaps(boxes[i], boxes[j])]
+    begins, ends = box_array(boxes, len(boxes[0]))
+    n_begins = (np.diff(np.sort(begins, axis=1), axis=1) > 0).sum(axis=1)
+    axis = int(n_begins.argmax())
+    order = np.argsort(begins[axis], kind="stable")
+    begins, ends = begins[:, order], ends[:, order]
     # Along the axis with the most begins, a box can only meet those that begin before it ends.
-    stops = np.searchsorted(begins[axis], ends[axis]).tolist()
+    stops = np.searchsorted(begins[axis], ends[axis])
     found: list[tuple[int, int]] = []
-    for at, stop in enumerate(stops):
-        if stop > at + 1:
-            meet = begins[:, at + 1 : stop] < ends[:, at : at + 1]
-            meet &= begins[:, at : at + 1] < ends[:, at + 1 : stop]
-            others = order[at + 1 : stop][meet.all(axis=0)].tolist()
-            found += [tuple(sorted((int(order[at]), other))) for other in others]
+    for i, j in pairs_before(stops):
+        meet = ((begins[:, i] < ends[:, j]) & (begins[:, j] < ends[:, i])).all(axis=0)
+        pairs = np.sort([order[i[meet]], order[j[meet]]], axis=0)
+        found += zip(*pairs.tolist(), strict=True)
     return sorted(found)
+
+
+def pairs_before(stops: Ints) -> Iterator[tuple[Ints, Ints]]:
+    """All i and j with i < j < stops[i], in order, not too many at a time."""
+    counts = np.maximum(0, stops - np.arange(len(stops)) - 1)
+    totals = np.cumsum(counts)
+    first = 0
+    while first < len(stops):
+        done = totals[first] - counts[first]
+        last = max(first + 1, int(np.searchsorted(totals, done + MOST_PAIRS, side="right")))
+        here = counts[first:last]
+        i = np.arange(first, last).repeat(here)
+        if len(i):
+            # The j of each i follow each other, from i + 1 on.
+            yield i, np.arange(len(i)) - (totals[i] - counts[i] - done) + i + 1
+        first = last
+
+
+def box_array(boxes: Sequence[Box], axes: int) -> Boxes:
+    """Boxes with up to some number of axes as [begin or end, axis, box]; what one lacks is 0:1.
+
+    Raises:
+        OverflowError: there is a number that does not fit into 64 bits.
+    """
+    lengths = np.array(list(map(len, boxes)), dtype=np.int64)
+    array = np.zeros((len(boxes), axes, 2), dtype=np.int64)
+    array[:, :, 1] = 1
+    for length in range(1, axes + 1):
+        rows = np.flatnonzero(lengths == length)
+        alike = boxes if len(rows) == len(boxes) else [boxes[row] for row in rows.tolist()]
+        numbers = chain.from_iterable(chain.from_iterable(alike))
+        array[rows, :length] = np.fromiter(numbers, dtype=np.int64).reshape(-1, length, 2)
+    return np.ascontiguousarray(array.transpose(2, 1, 0))
+
+
+def box_at(boxes: Boxes, number: int, n_axes: int) -> Box:
+    """One of many boxes, without the axes that it lacks."""
+    begins, ends = boxes[:, :n_axes, number].tolist()
+    return tuple(zip(begins, ends, strict=True))
 
 
 def view_shift(buffer: Buffer) -> Shape | None:

@@ -10,14 +10,17 @@ before the writer ends is found by looking at the tasks that run at the same tim
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple
+
+import numpy as np
 
 from tilewright.errors import Problem
-from tilewright.program.model import Access, Box, Timetable
+from tilewright.program.model import Access, Box, Buffer, Timetable
+from tilewright.replay.check_accesses import Accesses
 from tilewright.replay.check_boxes import (
+    Shape,
     boxes_in_root,
     bytes_of,
-    common,
+    is_full,
     overlapping_pairs,
     overlaps,
     shape_of,
@@ -29,7 +32,8 @@ from tilewright.replay.check_boxes import (
 )
 from tilewright.replay.check_contents import Contents, Piece
 from tilewright.replay.check_offsets import Offsets
-from tilewright.replay.check_time import cycles_text
+from tilewright.replay.check_races import races
+from tilewright.replay.check_time import cycles_text, slot_times
 from tilewright.replay.check_transfers import copies, is_plain_copy
 
 GIVEN = -1
@@ -37,15 +41,6 @@ GIVEN = -1
 
 SameData = Callable[[str, str], bool]
 """Whether what was made as the second tensor can be read as the first one."""
-
-
-class Use(NamedTuple):
-    """A box of a root that a task touches until it ends."""
-
-    end_cycle: int
-    task: int
-    box: Box
-    is_write: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,29 +51,34 @@ class Walk:
     same_data: SameData
     offsets: Offsets
     later_makers: dict[int, list[tuple[int, str, Box]]]
+    roots: list[int]
+    """By buffer the one whose bytes it uses."""
+    backs: list[Shape | None]
+    """By buffer what to add to its root's coordinates to get its own; None under another shape."""
     contents: dict[int, Contents] = field(default_factory=lambda: defaultdict(Contents))
-    uses: dict[int, list[Use]] = field(default_factory=lambda: defaultdict(list))
     versions: dict[int, int] = field(default_factory=lambda: defaultdict(int))
     """By buffer that is no view: how often it was written."""
-    right: dict[tuple[int, Box], int] = field(default_factory=dict)
+    right: dict[Access, int] = field(default_factory=dict)
     """Boxes that held what they should, and of which version of their buffer that is true."""
 
 
-def data_problems(timetable: Timetable, same_data: SameData, offsets: Offsets) -> Iterator[Problem]:
+def data_problems(
+    timetable: Timetable, accesses: Accesses, same_data: SameData, offsets: Offsets
+) -> Iterator[Problem]:
     """Races, reads of what is not there, and results that are incomplete."""
     program = timetable.program
-    walk = Walk(timetable, same_data, offsets, _later_makers(timetable))
-    roots = [buffer for buffer in program.given if program.root(buffer) == buffer]
-    views = [
-        buffer
-        for buffer in program.given
-        if program.root(buffer) != buffer and program.root(buffer) not in roots
-    ]
-    for buffer in (*roots, *views):
+    roots = [program.root(number) for number in range(len(program.buffers))]
+    backs = [_back(buffer) for buffer in program.buffers]
+    walk = Walk(timetable, same_data, offsets, _later_makers(timetable), roots, backs)
+    given = [buffer for buffer in program.given if roots[buffer] == buffer]
+    views = [buffer for buffer in program.given if roots[buffer] not in given]
+    for buffer in (*given, *views):
         _make(walk, Access(buffer, program.buffers[buffer].box), GIVEN)
-    for number in start_order(timetable):
+    order = start_order(timetable)
+    racing = races(timetable, accesses, order)
+    for number in order:
         task = program.tasks[number]
-        yield from _races(walk, number)
+        yield from racing.get(number, ())
         if is_plain_copy(task):
             yield from _copy(walk, number)
             continue
@@ -88,6 +88,12 @@ def data_problems(timetable: Timetable, same_data: SameData, offsets: Offsets) -
             _make(walk, access, number)
     for buffer in program.results:
         yield from _wrong_data(walk, Access(buffer, program.buffers[buffer].box), None)
+
+
+def _back(buffer: Buffer) -> Shape | None:
+    """What to add to the coordinates of a buffer's root to get its own."""
+    shift = view_shift(buffer)
+    return None if shift is None else tuple([-by for by in shift])
 
 
 def start_order(timetable: Timetable) -> list[int]:
@@ -107,7 +113,11 @@ def start_order(timetable: Timetable) -> list[int]:
             rank[number] = 1 + max(map(place_of, before), default=0)
         return rank[number]
 
-    return sorted(range(len(tasks)), key=lambda n: (*moment(n), place_of(n), n))
+    places = np.array([place_of(number) for number in range(len(tasks))], dtype=np.int64)
+    starts, ends = slot_times(timetable)
+    # Of those that are alike in all of this, the one with the smaller number comes first.
+    order: list[int] = np.lexsort((places, ends, starts)).tolist()
+    return order
 
 
 def _later_makers(timetable: Timetable) -> dict[int, list[tuple[int, str, Box]]]:
@@ -136,52 +146,18 @@ def _later_makers(timetable: Timetable) -> dict[int, list[tuple[int, str, Box]]]
     return later
 
 
-def _races(walk: Walk, number: int) -> Iterator[Problem]:
-    """Tasks that run at this one's start and touch the same elements, one of the two writing."""
-    program = walk.timetable.program
-    slot = walk.timetable.slots[number]
-    task = program.tasks[number]
-    mine = [
-        (program.root(access.buffer), Use(slot.end_cycle, number, box, is_write))
-        for accesses, is_write in ((task.reads, False), (task.writes, True))
-        for access in accesses
-        for box in boxes_in_root(program, access)
-    ]
-    for root, use in mine:
-        running = [u for u in walk.uses[root] if u.end_cycle > slot.start_cycle]
-        walk.uses[root] = running
-        for other in running:
-            if (use.is_write or other.is_write) and overlaps(use.box, other.box):
-                yield _race(walk, root, other, use)
-    for root, use in mine:
-        walk.uses[root].append(use)
-
-
-def _race(walk: Walk, root: int, one: Use, other: Use) -> Problem:
-    buffer = walk.timetable.program.buffers[root]
-    box = common(one.box, other.box)
-    verbs = ["writes" if use.is_write else "reads" for use in (one, other)]
-    start = walk.timetable.slots[other.task].start_cycle
-    return Problem(
-        message=f"{cycles_text(walk.timetable, one.task)} {verbs[0]} and "
-        f"{cycles_text(walk.timetable, other.task)} {verbs[1]} {text(box)} of buffer "
-        f"{buffer.name} ({bytes_of(buffer, volume(box))} bytes) at cycles {start} to "
-        f"{min(one.end_cycle, other.end_cycle)}"
-    )
-
-
 def _make(walk: Walk, access: Access, maker: int) -> None:
     """What an access writes is data of its buffer's tensor."""
     program = walk.timetable.program
-    buffer = program.buffers[access.buffer]
-    shift = view_shift(buffer)
-    back = None if shift is None else tuple(-by for by in shift)
-    made = [Piece(box, (buffer.tensor,), back, maker) for box in boxes_in_root(program, access)]
-    _put(walk, program.root(access.buffer), made, [piece.box for piece in made])
+    tensors = (program.buffers[access.buffer].tensor,)
+    places = boxes_in_root(program, access)
+    back = walk.backs[access.buffer]
+    _put(walk, access, [Piece(box, tensors, back, maker) for box in places], places)
 
 
-def _put(walk: Walk, root: int, pieces: Sequence[Piece], places: Sequence[Box]) -> None:
-    """The pieces take the place of whatever was in `places`."""
+def _put(walk: Walk, access: Access, pieces: Sequence[Piece], places: Sequence[Box]) -> None:
+    """The pieces take the place of whatever was in `places`, the boxes of an access."""
+    root = walk.roots[access.buffer]
     walk.contents[root].put(pieces, places)
     walk.versions[root] += 1
 
@@ -189,21 +165,21 @@ def _put(walk: Walk, root: int, pieces: Sequence[Piece], places: Sequence[Box]) 
 def _copy(walk: Walk, number: int) -> Iterator[Problem]:
     """A transfer: the target holds what the source holds, also where that is nothing."""
     program = walk.timetable.program
-    found: list[tuple[Access, list[Piece]]] = []
+    found: list[tuple[Access, list[Piece], list[Box]]] = []
     for read, write in copies(program.tasks[number]):
-        there = _pieces_under(walk, read)
-        if not there and volume(read.box):
-            yield _absent(walk, number, (read, boxes_in_root(program, read)))
         source, target = boxes_in_root(program, read), boxes_in_root(program, write)
+        there = [piece for box in source for piece in _pieces_under(walk, read, box)]
+        if source and not there:
+            yield _absent(walk, number, (read, source))
         straight = (
             len(source) == len(target) == 1
             and shape_of(source[0]) == shape_of(target[0])
-            and view_shift(program.buffers[read.buffer]) is not None
-            and view_shift(program.buffers[write.buffer]) is not None
+            and walk.backs[read.buffer] is not None
+            and walk.backs[write.buffer] is not None
         )
         if straight:
-            by = tuple(to - at for (at, _), (to, _) in zip(source[0], target[0], strict=True))
-            found.append((write, [_moved(piece, by) for piece in there]))
+            by = [to - at for (at, _), (to, _) in zip(source[0], target[0], strict=True)]
+            found.append((write, [_moved(piece, by) for piece in there], target))
             continue
         # Pieces of one shape are no boxes of another, so such a copy must be of complete data.
         missing = [box for s in source for box in uncovered(s, [piece.box for piece in there])]
@@ -211,9 +187,17 @@ def _copy(walk: Walk, number: int) -> Iterator[Problem]:
             yield _absent(walk, number, (read, missing))
         names = tuple(dict.fromkeys(tensor for piece in there for tensor in piece.tensors))
         maker = max((piece.maker for piece in there), default=GIVEN)
-        found.append((write, [Piece(box, names, None, maker) for box in target if names]))
-    for write, pieces in found:
-        _put(walk, program.root(write.buffer), pieces, boxes_in_root(program, write))
+        pieces = [Piece(box, names, None, maker) for box in target if names]
+        found.append((write, pieces, target))
+    for write, pieces, target in found:
+        _put(walk, write, pieces, target)
+
+
+def _pieces_under(walk: Walk, read: Access, box: Box) -> list[Piece]:
+    """What a box of a root that is read holds, cut to it; as one piece where that says as much."""
+    contents = walk.contents[walk.roots[read.buffer]]
+    joined = _joined(walk, contents, box)
+    return contents.under(box) if joined is None else [joined]
 
 
 def _moved(piece: Piece, by: Sequence[int]) -> Piece:
@@ -221,31 +205,49 @@ def _moved(piece: Piece, by: Sequence[int]) -> Piece:
         return piece
     shift = piece.shift
     if shift is not None:
-        shift = tuple(old - step for old, step in zip(shift, by, strict=True))
-    return piece._replace(box=shifted(piece.box, by), shift=shift)
+        shift = tuple([old - step for old, step in zip(shift, by, strict=True)])
+    return Piece(shifted(piece.box, by), piece.tensors, shift, piece.maker)
 
 
-def _pieces_under(walk: Walk, access: Access) -> list[Piece]:
-    """What an access finds, cut to its boxes."""
-    program = walk.timetable.program
-    wanted = boxes_in_root(program, access)
-    return walk.contents[program.root(access.buffer)].under(wanted)
-
-
-def _wrong_data(walk: Walk, access: Access, number: int | None) -> Iterator[Problem]:
+def _wrong_data(walk: Walk, access: Access, number: int | None) -> Sequence[Problem]:
     """What a task (None: the user of the results) reads and does not find there.
 
     A box that was right is right again as long as nobody wrote to its buffer.
     """
-    program = walk.timetable.program
-    version = walk.versions[program.root(access.buffer)]
-    if walk.right.get((access.buffer, access.box)) == version:
-        return
-    there = _pieces_under(walk, access)
+    root = walk.roots[access.buffer]
+    version = walk.versions[root]
+    if walk.right.get(access) == version:
+        return ()
+    contents, boxes = walk.contents[root], boxes_in_root(walk.timetable.program, access)
+    if all(_is_plainly_right(walk, access, contents, box) for box in boxes):
+        walk.right[access] = version
+        return ()
+    there = [piece for box in boxes for piece in contents.under(box)]
     found = [*_wrong_pieces(walk, access, number, there)]
-    yield from found
     if not found and not any(piece.maker in walk.later_makers for piece in there):
-        walk.right[access.buffer, access.box] = version
+        walk.right[access] = version
+    return found
+
+
+def _is_plainly_right(walk: Walk, access: Access, contents: Contents, box: Box) -> bool:
+    """Whether a box is full of finished data of the tensor that is looked for, in its place."""
+    found, back = _joined(walk, contents, box), walk.backs[access.buffer]
+    tensor = walk.timetable.program.buffers[access.buffer].tensor
+    return found is not None and found.tensors == (tensor,) and found.shift == back is not None
+
+
+def _joined(walk: Walk, contents: Contents, box: Box) -> Piece | None:
+    """What a box holds as one piece, if it is full of finished data, all of it of one kind."""
+    met = contents.met(box)
+    if not met:
+        return None
+    _, tensors, shift, last = met[0]
+    for piece in met:
+        if piece.tensors != tensors or piece.shift != shift or piece.maker in walk.later_makers:
+            return None
+        last = max(last, piece.maker)
+    is_whole = met[0].box == box or is_full(box, [piece.box for piece in met])
+    return Piece(box, tensors, shift, last) if is_whole else None
 
 
 def _wrong_pieces(
@@ -259,20 +261,20 @@ def _wrong_pieces(
             part for box in boxes_in_root(program, access) for part in uncovered(box, covers)
         ]
         yield _absent(walk, number, (access, missing))
-    shift = view_shift(buffer)
+    back = walk.backs[access.buffer]
     for piece in there:
         if any(not walk.same_data(buffer.tensor, tensor) for tensor in piece.tensors):
             yield _other_data(walk, number, (access, piece), "")
-        elif _is_elsewhere(walk, piece, buffer.tensor, shift):
+        elif _is_elsewhere(walk, piece, buffer.tensor, back):
             yield _other_data(walk, number, (access, piece), "another part of ")
         yield from _unfinished(walk, number, access, piece)
 
 
-def _is_elsewhere(walk: Walk, piece: Piece, tensor: str, shift: Sequence[int] | None) -> bool:
+def _is_elsewhere(walk: Walk, piece: Piece, tensor: str, back: Shape | None) -> bool:
     """Whether a piece of the tensor lies where another part of it is expected."""
-    if piece.shift is None or shift is None or len(piece.tensors) != 1:
+    if piece.shift is None or back is None or len(piece.tensors) != 1:
         return False
-    apart = [back + there for back, there in zip(piece.shift, shift, strict=True)]
+    apart = [here - there for here, there in zip(piece.shift, back, strict=True)]
     if piece.tensors == (tensor,):
         return any(apart)
     (found, at), (wanted, place) = (

@@ -3,17 +3,20 @@
 from bisect import bisect_left, insort
 from collections import defaultdict
 from collections.abc import Iterator
-from dataclasses import dataclass
 from heapq import heappop, heappush
 from math import prod
+from typing import NamedTuple
+
+import numpy as np
 
 from tilewright.errors import Problem
 from tilewright.program.model import Buffer, Space, Timetable
+from tilewright.replay.check_accesses import Accesses, roots_of
 from tilewright.replay.check_boxes import shape_of, volume
+from tilewright.replay.check_time import slot_times
 
 
-@dataclass(frozen=True, slots=True, order=True)
-class Life:
+class Life(NamedTuple):
     """A root's cycles [begin, end) and bytes [address, top) in its space."""
 
     begin: int
@@ -23,11 +26,11 @@ class Life:
     buffer: int
 
 
-def memory_problems(timetable: Timetable) -> Iterator[Problem]:
+def memory_problems(timetable: Timetable, accesses: Accesses) -> Iterator[Problem]:
     """Buffers outside their space, misaligned, in reserved ranges, or on top of each other."""
     program = timetable.program
     by_space: dict[str, list[Life]] = defaultdict(list)
-    for life in lives(timetable):
+    for life in lives(timetable, accesses):
         buffer = program.buffers[life.buffer]
         space = program.space[buffer.space]
         if space.kind in ("scratchpad", "external"):
@@ -38,48 +41,47 @@ def memory_problems(timetable: Timetable) -> Iterator[Problem]:
         yield from _clashes(timetable, space, sorted(by_space[space.name]))
 
 
-def lives(timetable: Timetable) -> list[Life]:
-    """The lives of all roots that anything touches, is given or results, in order of number.
+def lives(timetable: Timetable, accesses: Accesses) -> list[Life]:
+    """The lives of all roots that anything touches or that are results, in order of number.
 
-    A root lives from the start of its first writer (0 if given) to the end of the last task that
-    touches it or a view of it (the end of the timetable if it is a result).
+    A root lives from the start of its first writer (0 if given, or if nobody writes it) to the end
+    of the last task that touches it or a view of it (the end of the timetable if it is a result).
     """
     program = timetable.program
-    begins: dict[int, int] = {}
-    ends: dict[int, int] = {}
-    for task, slot in zip(program.tasks, timetable.slots, strict=True):
-        for access in task.writes:
-            root = program.root(access.buffer)
-            begins[root] = min(begins.get(root, slot.start_cycle), slot.start_cycle)
-        for access in (*task.reads, *task.writes):
-            root = program.root(access.buffer)
-            ends[root] = max(ends.get(root, 0), slot.end_cycle)
-    for buffer in program.given:
-        begins[program.root(buffer)] = 0
-    for buffer in program.results:
-        ends[program.root(buffer)] = timetable.cycles
+    never = np.iinfo(np.int64).max
+    starts, stops = slot_times(timetable)
+    roots = roots_of(program)
+    touched = roots[accesses.buffer]
+    begins = np.full(len(roots), never, dtype=np.int64)
+    is_write = accesses.is_write
+    np.minimum.at(begins, touched[is_write], starts[accesses.task[is_write]])
+    begins[roots[list(program.given)]] = 0
+    ends = np.full(len(roots), -1, dtype=np.int64)
+    np.maximum.at(ends, touched, np.maximum(0, stops[accesses.task]))
+    ends[roots[list(program.results)]] = timetable.cycles
     return [
-        Life(
-            begins.get(root, 0),
-            end,
-            timetable.addresses[root],
-            timetable.addresses[root] + program.buffers[root].size_bytes,
-            root,
+        Life(0 if begin == never else begin, end, address, address + buffer.size_bytes, number)
+        for number, (begin, end, address, buffer) in enumerate(
+            zip(begins.tolist(), ends.tolist(), timetable.addresses, program.buffers, strict=True)
         )
-        for root, end in sorted(ends.items())
+        if end >= 0
     ]
 
 
 def _place_problems(life: Life, buffer: Buffer, space: Space) -> Iterator[Problem]:
+    is_outside = life.address < 0 or life.top > space.size_bytes
+    is_askew = life.address % space.alignment_bytes != 0
+    touched = [ends for ends in space.reserved if life.address < ends[1] and ends[0] < life.top]
+    if not (is_outside or is_askew or touched):
+        return
     who = f"buffer {buffer.name} at bytes {life.address} to {life.top} of {space.name}"
-    if life.address < 0 or life.top > space.size_bytes:
+    if is_outside:
         over = max(-life.address, life.top - space.size_bytes)
         yield Problem(message=f"{who} lies {over} bytes outside its {space.size_bytes} bytes")
-    if life.address % space.alignment_bytes:
+    if is_askew:
         yield Problem(message=f"{who} is not aligned to {space.alignment_bytes} bytes")
-    for begin, end in space.reserved:
-        if life.address < end and begin < life.top:
-            yield Problem(message=f"{who} touches the reserved bytes {begin} to {end}")
+    for begin, end in touched:
+        yield Problem(message=f"{who} touches the reserved bytes {begin} to {end}")
 
 
 def _view_addresses(timetable: Timetable) -> Iterator[Problem]:

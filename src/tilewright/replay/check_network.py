@@ -6,8 +6,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from tilewright.errors import Problem
 from tilewright.network.graph import Network, Op, Operand
 from tilewright.network.kinds import KIND_CLASSES
-from tilewright.program.model import Box, Program, Task, Timetable
+from tilewright.program.model import Box, Program, Task
 from tilewright.replay.check_boxes import (
+    are_outside,
     common,
     contains,
     overlapping_pairs,
@@ -24,19 +25,20 @@ Tile = tuple[Task, Box]
 """A task and its ranges along the dims of an op."""
 
 
-def network_problems(timetable: Timetable, network: Network) -> Iterator[Problem]:
+def network_problems(
+    program: Program, network: Network, tiles: Sequence[Box | None]
+) -> Iterator[Problem]:
     """Ops that are not computed, or twice, buffers too small for their elements, lost outputs."""
-    program = timetable.program
     ops = {op.name: op for op in network.ops}
     own: dict[str, list[Tile]] = defaultdict(list)
     fused: dict[str, dict[str, list[Tile]]] = defaultdict(lambda: defaultdict(list))
-    for task in program.tasks:
+    for task, tile in zip(program.tasks, tiles, strict=True):
         for name in (task.op, *task.fused):
             if name and name not in ops:
                 yield Problem(message=f"task {task.name} computes {name}, an op that is not there")
-        if "#" in task.name or task.op not in ops:
+        if "#" in task.name or tile is None:
             continue
-        own[task.op].append((task, _ranges(ops[task.op], task)))
+        own[task.op].append((task, tile))
         for name in task.fused:
             fused[name][task.op].append(own[task.op][-1])
     needed = needed_points(network)
@@ -95,30 +97,25 @@ def _families(movers: Sequence[Op]) -> dict[str, str]:
     return family
 
 
-def _ranges(op: Op, task: Task) -> Box:
-    """A task's ranges along all dims of its op; a dim that its tile does not name is whole."""
-    tile = {dim: (begin, end) for dim, begin, end in task.tile}
-    return tuple(tile.get(dim, (0, size)) for dim, size in op.dims)
-
-
 def _op_problems(op: Op, tiles: Sequence[Tile], needed: Sequence[Lattice]) -> Iterator[Problem]:
     whole = tuple((0, size) for _, size in op.dims)
     dims = {dim for dim, _ in op.dims}
-    for task, box in tiles:
+    boxes = [box for _, box in tiles]
+    for (task, box), is_outside in zip(tiles, are_outside(whole, boxes), strict=True):
         strange = [dim for dim, _, _ in task.tile if dim not in dims]
-        if strange or not contains(whole, box):
+        if strange or is_outside:
             what = f"dim {strange[0]}" if strange else _named(op, box)
             yield Problem(message=f"task {task.name} computes {what} of {op.name}, {_named(op)}")
     if KIND_CLASSES[op.kind] == "move":
         return
-    for i, j in overlapping_pairs([box for _, box in tiles]):
+    for i, j in overlapping_pairs(boxes):
         both = common(tiles[i][1], tiles[j][1])
         yield Problem(
             message=f"tasks {tiles[i][0].name} and {tiles[j][0].name} both compute "
             f"{_named(op, both)} of {op.name}, {volume(both)} points"
         )
     if tiles:
-        yield from _gap(op, needed, [box for _, box in tiles], "computes")
+        yield from _gap(op, needed, boxes, "computes")
 
 
 def _gap(op: Op, needed: Sequence[Lattice], boxes: Sequence[Box], verb: str) -> Iterator[Problem]:

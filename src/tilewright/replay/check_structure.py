@@ -3,14 +3,17 @@
 Nothing else can be checked before this holds.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+
+import numpy as np
 
 from tilewright.errors import Problem
 from tilewright.program.model import Access, Buffer, Program, Task, Timetable
+from tilewright.replay.check_accesses import Accesses
 from tilewright.replay.check_boxes import contains, shifted, text, view_shift, volume
 
 
-def structure_problems(timetable: Timetable) -> Iterator[Problem]:
+def structure_problems(timetable: Timetable, accesses: Accesses) -> Iterator[Problem]:
     """Names and indices that lead nowhere, and boxes that lie outside their buffers."""
     program = timetable.program
     yield from _counts(timetable)
@@ -23,11 +26,31 @@ def structure_problems(timetable: Timetable) -> Iterator[Problem]:
                     message=f"`{role}` names buffer {buffer_number}, which does not exist"
                 )
     engines = {engine.name for engine in program.engines}
-    for task in program.tasks:
-        yield from _task_problems(program, task, engines)
+    outside = _tasks_outside(program, accesses)
+    for number, task in enumerate(program.tasks):
+        is_known = task.engine in engines and engines.issuperset(task.ports)
+        if number in outside or not is_known or not _are_tasks(program, task.after):
+            yield from _task_problems(program, task, engines)
     for one, other in timetable.edges:
         if not (0 <= one < len(program.tasks) and 0 <= other < len(program.tasks)):
             yield Problem(message=f"edge ({one}, {other}) names a task that does not exist")
+
+
+def _are_tasks(program: Program, numbers: Sequence[int]) -> bool:
+    return not numbers or (min(numbers) >= 0 and max(numbers) < len(program.tasks))
+
+
+def _tasks_outside(program: Program, accesses: Accesses) -> set[int]:
+    """Tasks that touch something outside their buffers, or buffers that do not exist."""
+    exists = (accesses.buffer >= 0) & (accesses.buffer < len(program.buffers))
+    n_axes = np.array([len(buffer.box) for buffer in program.buffers], dtype=np.int64)
+    rows = np.flatnonzero(exists)
+    buffer, (begins, ends) = accesses.buffer[rows], accesses.boxes[:, :, rows]
+    lowest, highest = accesses.buffer_boxes[:, :, buffer]
+    inside = ((lowest <= begins) & (begins <= ends) & (ends <= highest)).all(axis=0)
+    is_fine = np.zeros(len(exists), dtype=np.bool_)
+    is_fine[rows] = inside & (accesses.n_axes[rows] == n_axes[buffer])
+    return set(accesses.task[~is_fine].tolist())
 
 
 def _counts(timetable: Timetable) -> Iterator[Problem]:

@@ -3,8 +3,11 @@
 from collections import defaultdict
 from collections.abc import Iterator
 
+import numpy as np
+
 from tilewright.errors import Problem
 from tilewright.program.model import Engine, Timetable
+from tilewright.replay.check_boxes import Ints
 
 
 def time_problems(timetable: Timetable) -> Iterator[Problem]:
@@ -20,6 +23,13 @@ def cycles_text(timetable: Timetable, task: int) -> str:
     slot = timetable.slots[task]
     name = timetable.program.tasks[task].name
     return f"{name} (cycles {slot.start_cycle} to {slot.end_cycle})"
+
+
+def slot_times(timetable: Timetable) -> tuple[Ints, Ints]:
+    """By task the cycles of its start and its end."""
+    starts = np.array([slot.start_cycle for slot in timetable.slots], dtype=np.int64)
+    ends = np.array([slot.end_cycle for slot in timetable.slots], dtype=np.int64)
+    return starts, ends
 
 
 def _slot_problems(timetable: Timetable) -> Iterator[Problem]:
@@ -93,18 +103,23 @@ def _lane_problems(
 
 
 def _order_problems(timetable: Timetable) -> Iterator[Problem]:
+    tasks, slots = timetable.program.tasks, timetable.slots
     waits = [
         (before, number, "`after`")
-        for number, task in enumerate(timetable.program.tasks)
+        for number, task in enumerate(tasks)
         for before in task.after
+        if slots[before].end_cycle > slots[number].start_cycle
     ]
-    waits += [(before, number, "a control edge") for before, number in timetable.edges]
+    waits += [
+        (before, number, "a control edge")
+        for before, number in timetable.edges
+        if slots[before].end_cycle > slots[number].start_cycle
+    ]
     for before, number, why in waits:
-        if timetable.slots[before].end_cycle > timetable.slots[number].start_cycle:
-            yield Problem(
-                message=f"{cycles_text(timetable, number)} starts too early: {why} makes it wait "
-                f"for {cycles_text(timetable, before)}"
-            )
+        yield Problem(
+            message=f"{cycles_text(timetable, number)} starts too early: {why} makes it wait "
+            f"for {cycles_text(timetable, before)}"
+        )
 
 
 def _times(timetable: Timetable, task: int) -> tuple[int, int]:

@@ -21,12 +21,17 @@ CORE: Final = re.compile(r"core\[(\d+)\]")
 
 def transfer_problems(program: Program) -> Iterator[Problem]:
     """Tasks whose reads and writes do not fit their kind."""
+    kinds = [program.space[buffer.space].kind for buffer in program.buffers]
+    found = {engine.name: CORE.match(engine.name) for engine in program.engines}
+    cores = {name: int(core[1]) if core else None for name, core in found.items()}
     for task in program.tasks:
         reading, writing = ENDS[task.kind]
-        yield from _wrong_spaces(program, task, (task.reads, "reads", reading))
-        yield from _wrong_spaces(program, task, (task.writes, "writes", writing))
+        if any(kinds[access.buffer] not in reading for access in task.reads):
+            yield from _wrong_spaces(program, task, (task.reads, "reads", reading))
+        if any(kinds[access.buffer] not in writing for access in task.writes):
+            yield from _wrong_spaces(program, task, (task.writes, "writes", writing))
         if task.kind == "compute":
-            yield from _foreign_reads(program, task)
+            yield from _foreign_reads(program, task, cores[task.engine])
         else:
             yield from _unequal_ends(program, task)
 
@@ -57,9 +62,7 @@ def _wrong_spaces(
             )
 
 
-def _foreign_reads(program: Program, task: Task) -> Iterator[Problem]:
-    found = CORE.match(task.engine)
-    core = int(found[1]) if found else None
+def _foreign_reads(program: Program, task: Task, core: int | None) -> Iterator[Problem]:
     for access in task.reads:
         buffer = program.buffers[access.buffer]
         space = program.space[buffer.space]
@@ -81,13 +84,14 @@ def _unequal_ends(program: Program, task: Task) -> Iterator[Problem]:
         )
     for read, write in copies(task):
         source, target = program.buffers[read.buffer], program.buffers[write.buffer]
-        what = (
-            f"task {task.name}, a {task.kind}, reads {text(read.box)} of {source.tensor} from "
-            f"buffer {source.name} and writes {text(write.box)} of {target.tensor} to "
-            f"buffer {target.name}"
-        )
+        wrong = ""
         if volume(read.box) != volume(write.box):
-            amounts = f"{volume(read.box)} elements against {volume(write.box)}"
-            yield Problem(message=f"{what}: {amounts}")
+            wrong = f"{volume(read.box)} elements against {volume(write.box)}"
         elif source.tensor == target.tensor and read.box != write.box:
-            yield Problem(message=f"{what}: another part of the tensor")
+            wrong = "another part of the tensor"
+        if wrong:
+            yield Problem(
+                message=f"task {task.name}, a {task.kind}, reads {text(read.box)} of "
+                f"{source.tensor} from buffer {source.name} and writes {text(write.box)} of "
+                f"{target.tensor} to buffer {target.name}: {wrong}"
+            )

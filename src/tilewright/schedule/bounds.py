@@ -21,7 +21,7 @@ of all copies for c(0) ... c(i) over k.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
+from functools import cached_property
 from math import ceil
 
 import numpy as np
@@ -29,78 +29,89 @@ import numpy.typing as npt
 
 from tilewright.program.model import Program
 from tilewright.schedule.contents import Held, box_bytes
-from tilewright.schedule.order import Order, order_of
-from tilewright.schedule.tables import LOAD, Tables, tables_of
+from tilewright.schedule.order import order_of
+from tilewright.schedule.tables import COMPUTE, LOAD, Tables, tables_of
 
 _MOMENTS = 64
 """How many compute tasks of an engine are looked at as c(i); any choice gives a valid bound."""
 
+_Steps = dict[int, int]
+"""By copy a place in a queue."""
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+
+@dataclass(frozen=True, eq=False)
 class Bounds:
-    """Lower bounds of a program; `cycles` is the largest that holds for every schedule.
+    """Lower bounds of a program, each worked out when it is asked for."""
 
-    `order_cycles` may be larger: it holds for schedules that keep the compute order.
-    """
+    tables: Tables
+    """The program laid out flat."""
 
-    cycles: int
-    path_cycles: int
-    window_cycles: int
-    order_cycles: int
-    engine_cycles: Mapping[str, int]
-    """By engine: its tasks' cycles over its instances, every copy made once."""
-    port_cycles: Mapping[str, int]
-    """By port: the cycles in which its lanes carry bytes, over their number."""
-    peak_bytes: Mapping[str, int]
-    """By scratchpad: the most that any single task needs at once."""
-    live_peak_bytes: Mapping[str, int]
-    """By scratchpad: the most that is live at a step of this order if nothing is evicted."""
+    @cached_property
+    def cycles(self) -> int:
+        """The largest bound that holds for every schedule."""
+        works = (*self.engine_cycles.values(), *self.port_cycles.values())
+        return max(self.path_cycles, self.window_cycles, *works, 0)
+
+    @cached_property
+    def order_cycles(self) -> int:
+        """The largest that holds for schedules that keep the compute order."""
+        return max(self.cycles, _order_cycles(self.tables, self._heads, self._tails))
+
+    @cached_property
+    def path_cycles(self) -> int:
+        """The longest chain of tasks that wait for each other."""
+        return max(self._tails, default=0)
+
+    @cached_property
+    def window_cycles(self) -> int:
+        """Of the tasks of an engine that cannot start before some moment."""
+        return _window_cycles(self.tables, self._heads, self._tails)
+
+    @cached_property
+    def engine_cycles(self) -> Mapping[str, int]:
+        """By engine: its tasks' cycles over its instances, every copy made once."""
+        return _engine_cycles(self.tables)
+
+    @cached_property
+    def port_cycles(self) -> Mapping[str, int]:
+        """By port: the cycles in which its lanes carry bytes, over their number."""
+        return _port_cycles(self.tables)
+
+    @cached_property
+    def peak_bytes(self) -> Mapping[str, int]:
+        """By scratchpad: the most that any single task needs at once."""
+        return _peak_bytes(self.tables)
+
+    @cached_property
+    def live_peak_bytes(self) -> Mapping[str, int]:
+        """By scratchpad: the most that is live at a step of this order if nothing is evicted."""
+        live_bytes = order_of(self.tables, range(len(self.tables.engine))).live_bytes
+        pairs = zip(self.tables.scratchpads, live_bytes, strict=True)
+        return {name: max(live) for name, live in pairs}
+
+    @cached_property
+    def _heads(self) -> list[int]:
+        """By task: the longest path that must have ended before it starts."""
+        heads: list[int] = []
+        ends: list[int] = []
+        for before, cycles in zip(self.tables.after, self.tables.cycles, strict=True):
+            heads.append(max([ends[other] for other in before]) if before else 0)
+            ends.append(heads[-1] + cycles)
+        return heads
+
+    @cached_property
+    def _tails(self) -> list[int]:
+        """By task: the longest path from its start to the end."""
+        cycles, tails = self.tables.cycles, [0] * len(self.tables.engine)
+        for task in reversed(range(len(tails))):
+            behind = self.tables.followers[task]
+            tails[task] = cycles[task] + (max([tails[n] for n in behind]) if behind else 0)
+        return tails
 
 
 def bounds(program: Program) -> Bounds:
     """Lower bounds of a program."""
-    tables = tables_of(program)
-    return bounds_of(tables, order_of(tables, range(len(tables.engine))))
-
-
-def bounds_of(tables: Tables, order: Order) -> Bounds:
-    """Lower bounds from a program laid out flat."""
-    heads = _heads(tables)
-    tails = _tails(tables)
-    engines = _engine_cycles(tables)
-    ports = _port_cycles(tables)
-    path = max(tails, default=0)
-    window = _window_cycles(tables, heads, tails)
-    general = max(path, window, *engines.values(), *ports.values(), 0)
-    return Bounds(
-        cycles=general,
-        path_cycles=path,
-        window_cycles=window,
-        order_cycles=max(general, _order_cycles(tables, order, heads, tails)),
-        engine_cycles=engines,
-        port_cycles=ports,
-        peak_bytes=_peak_bytes(tables),
-        live_peak_bytes={
-            name: max(live) for name, live in zip(tables.scratchpads, order.live_bytes, strict=True)
-        },
-    )
-
-
-def _heads(tables: Tables) -> list[int]:
-    """By task: the longest path that must have ended before it starts."""
-    heads = [0] * len(tables.engine)
-    for task, before in enumerate(tables.after):
-        heads[task] = max((heads[other] + tables.cycles[other] for other in before), default=0)
-    return heads
-
-
-def _tails(tables: Tables) -> list[int]:
-    """By task: the longest path from its start to the end."""
-    tails = [0] * len(tables.engine)
-    for task in reversed(range(len(tails))):
-        behind = max((tails[other] for other in tables.followers[task]), default=0)
-        tails[task] = tables.cycles[task] + behind
-    return tails
+    return Bounds(tables_of(program))
 
 
 def _engine_cycles(tables: Tables) -> dict[str, int]:
@@ -125,39 +136,40 @@ def _port_cycles(tables: Tables) -> dict[str, int]:
 def _window_cycles(tables: Tables, heads: Sequence[int], tails: Sequence[int]) -> int:
     """For each engine: the tasks that cannot start before a moment, or after which much follows."""
     best = 0
-    by_engine: list[list[int]] = [[] for _ in tables.instances]
-    for task, engine in enumerate(tables.engine):
-        by_engine[engine].append(task)
-    behind = [tail - cycles for tail, cycles in zip(tails, tables.cycles, strict=True)]
-    for tasks, count in zip(by_engine, tables.instances, strict=True):
-        for first, second in ((heads, behind), (behind, heads)):
-            tasks.sort(key=lambda task: (-first[task], task))
-            work = 0
-            least = second[tasks[0]] if tasks else 0
-            for task in tasks:
-                work += tables.cycles[task]
-                least = min(least, second[task])
-                best = max(best, first[task] + -(-work // count) + least)
+    cycles, head, tail = (np.array(v, dtype=np.int64) for v in (tables.cycles, heads, tails))
+    engine, behind = np.array(tables.engine), tail - cycles
+    for number, count in enumerate(tables.instances):
+        tasks = np.flatnonzero(engine == number)
+        for first, second in ((head[tasks], behind[tasks]), (behind[tasks], head[tasks])):
+            order = np.argsort(-first, kind="stable")
+            work = np.cumsum(cycles[tasks][order])
+            least = np.minimum.accumulate(second[order])
+            best = max(best, int((first[order] - (-work // count) + least).max(initial=0)))
     return best
 
 
-def _order_cycles(tables: Tables, order: Order, heads: Sequence[int], tails: Sequence[int]) -> int:
+def _order_cycles(tables: Tables, heads: Sequence[int], tails: Sequence[int]) -> int:
+    queues: list[list[int]] = [[] for _ in tables.instances]
+    for task, kind in enumerate(tables.kind):
+        if kind == COMPUTE:
+            queues[tables.engine[task]].append(task)
     best = 0
-    for engine, queue in enumerate(order.queues):
-        if tables.instances[engine] != 1 or not queue:
-            continue
-        for dma in range(len(tables.instances)):
-            best = max(best, _joint_cycles(tables, queue, dma, heads, tails))
+    for queue, count in zip(queues, tables.instances, strict=True):
+        if count == 1:
+            for steps in _reading_steps(tables, queue).values():
+                best = max(best, _joint_cycles(tables, queue, steps, heads, tails))
     return best
 
 
 def _joint_cycles(
-    tables: Tables, queue: Sequence[int], dma: int, heads: Sequence[int], tails: Sequence[int]
+    tables: Tables,
+    queue: Sequence[int],
+    steps: tuple[_Steps, _Steps],
+    heads: Sequence[int],
+    tails: Sequence[int],
 ) -> int:
     """The bound for one compute engine's queue and the copies of one DMA engine."""
-    first, last = _reading_steps(tables, queue, dma)
-    if not last:
-        return 0
+    first, last = steps
     copies = sorted(last)
     cycles = np.array([tables.cycles[copy] for copy in copies], dtype=np.int64)
     sizes = np.array([_copy_bytes(tables, copy) for copy in copies], dtype=np.float64)
@@ -167,7 +179,7 @@ def _joint_cycles(
     dense = np.lexsort((np.arange(len(copies)), -cycles / sizes))
     pad_of = np.array([tables.scratchpad[tables.touched[copy][0]] for copy in copies])
     pads = sorted(set(pad_of.tolist()))
-    count = tables.instances[dma]
+    count = tables.instances[tables.engine[copies[0]]]
     work = np.concatenate(([0], np.cumsum([tables.cycles[task] for task in queue])))
     best = 0
     for step in sorted({len(queue) * number // _MOMENTS for number in range(_MOMENTS)}):
@@ -188,35 +200,35 @@ def _joint_cycles(
     return best
 
 
-def _reading_steps(
-    tables: Tables, queue: Sequence[int], dma: int
-) -> tuple[dict[int, int], dict[int, int]]:
-    """The first and the last place in a queue at which each copy's data is read.
+def _reading_steps(tables: Tables, queue: Sequence[int]) -> dict[int, tuple[_Steps, _Steps]]:
+    """By DMA engine the first and the last place in a queue at which each copy's data is read.
 
     Only copies to one place whose bytes nobody computes over: what else might have to be moved
     instead of them need not take as long.
     """
-    first: dict[int, int] = {}
-    last: dict[int, int] = {}
-    only_copied = cache(lambda root: _only_copied(tables, root))
+    found: dict[int, tuple[_Steps, _Steps]] = {}
+    plain = _plain_copies(tables)
     for step, task in enumerate(queue):
         for copy in tables.after[task]:
-            if tables.kind[copy] != LOAD or tables.engine[copy] != dma:
-                continue
-            if len(tables.writes[copy]) != 1 or len(tables.touched[copy]) != 1:
-                continue
-            root = tables.touched[copy][0]
-            if root in tables.touched[task] and only_copied(root):
+            if plain[copy] and tables.touched[copy][0] in tables.touched[task]:
+                first, last = found.setdefault(tables.engine[copy], ({}, {}))
                 first.setdefault(copy, step)
                 last[copy] = step
-    return first, last
+    return found
 
 
-def _only_copied(tables: Tables, root: int) -> bool:
-    return all(
-        tables.kind[user] == LOAD or all(tables.root[b] != root for b, _ in tables.writes[user])
-        for user in tables.users[root]
-    )
+def _plain_copies(tables: Tables) -> list[bool]:
+    """By task: whether it copies to one place that nobody computes over."""
+    overwritten = {
+        root
+        for kind, roots in zip(tables.kind, tables.written, strict=True)
+        if kind != LOAD
+        for root in roots
+    }
+    return [
+        kind == LOAD and len(writes) == 1 and len(touched) == 1 and touched[0] not in overwritten
+        for kind, writes, touched in zip(tables.kind, tables.writes, tables.touched, strict=True)
+    ]
 
 
 def _fitting_cycles(
@@ -250,10 +262,11 @@ def _result_bytes(tables: Tables, task: int, pad: int) -> int:
 def _peak_bytes(tables: Tables) -> dict[str, int]:
     """Aligned sizes of a task's operands; the one that lies on top needs no padding."""
     peak = [0] * len(tables.scratchpads)
-    for roots in tables.touched:
-        for pad in dict.fromkeys(tables.scratchpad[root] for root in roots):
-            here = [root for root in roots if tables.scratchpad[root] == pad]
-            padding = max(tables.aligned_bytes[root] - tables.size_bytes[root] for root in here)
-            total = sum(tables.aligned_bytes[root] for root in here) - padding
-            peak[pad] = max(peak[pad], total)
+    for roots in dict.fromkeys(tables.touched):
+        total, padding = [0] * len(peak), [0] * len(peak)
+        for root in roots:
+            pad, aligned = tables.scratchpad[root], tables.aligned_bytes[root]
+            total[pad] += aligned
+            padding[pad] = max(padding[pad], aligned - tables.size_bytes[root])
+        peak = [max(most, t - p) for most, t, p in zip(peak, total, padding, strict=True)]
     return dict(zip(tables.scratchpads, peak, strict=True))

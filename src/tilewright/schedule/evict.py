@@ -16,7 +16,10 @@ from tilewright.schedule.state import (
     Awaited,
     State,
 )
-from tilewright.schedule.tables import COMPUTE, LOAD, STORE
+from tilewright.schedule.tables import COMPUTE, LOAD, STORE, Tables
+
+Like = tuple[int, int, int, tuple[int, ...]]
+"""Engine, cycles, setup and ports of a transfer that is added."""
 
 _SCALE = 1 << 24
 FIRST = -(1 << 62)
@@ -37,8 +40,12 @@ def leaving_cost(state: State, root: int, step: int) -> int | None:
     distance = state.next_position(root) - step
     if distance <= 0:
         return None
-    cycles = 0 if where == RESERVED else moving_cycles(state, root)
-    if cycles is None or cycles == 0:
+    cycles: int | None = 0
+    if where != RESERVED:
+        cycles = state.moving[root]
+        if cycles == UNKNOWN:
+            cycles = moving_cycles(state, root)
+    if not cycles:
         return cycles
     if state.policy.eviction == "distance":
         return _SCALE // distance * _SCALE + cycles
@@ -120,8 +127,8 @@ def is_in_the_way(state: State) -> bool:
 
 
 def _window(state: State, root: int, step: int) -> tuple[int, list[int]] | None:
-    pad = state.pads[state.tables.scratchpad[root]]
-    size_bytes = max(1, state.tables.size_bytes[root])
+    pad = state.pads[state.scratchpad[root]]
+    size_bytes = max(1, state.size_bytes[root])
     return pad.cheapest_window(size_bytes, lambda other: leaving_cost(state, other, step))
 
 
@@ -173,7 +180,7 @@ def _write_out(state: State, root: int, held: Held) -> None:
         saved=len(state.saved_roots) - 1,
         origin=held.writer,
     )
-    like = _like_route(state, spill.out, box_bytes(tables.program, held))
+    like = like_route(tables, spill.out, box_bytes(tables.program, held))
     task = state.add_task(added, like, STORE)
     state.key[task] = FIRST
     insort(state.copies_out[state.engine[task]], (FIRST, task))
@@ -216,9 +223,7 @@ def _bring_back_later(state: State, root: int, held: Held, user: int) -> None:
     _add_back(state, added, like, user)
 
 
-def _add_back(
-    state: State, added: Added, like: tuple[int, int, int, tuple[int, ...]], user: int
-) -> int:
+def _add_back(state: State, added: Added, like: Like, user: int) -> int:
     task = state.add_task(added, like, LOAD)
     state.missing[added.root] += 1
     state.position[task] = state.next_position(added.root)
@@ -230,7 +235,7 @@ def _add_back(
     return task
 
 
-def back_like(state: State, root: int, held: Held) -> tuple[int, int, int, tuple[int, ...]]:
+def back_like(state: State, root: int, held: Held) -> Like:
     """Engine, cycles, setup and ports of fetching a piece again."""
     tables = state.tables
     writer = held.writer
@@ -244,21 +249,26 @@ def back_like(state: State, root: int, held: Held) -> tuple[int, int, int, tuple
             )
         spill = tables.spill[tables.scratchpad[root]]
         assert spill is not None
-        return _like_route(state, spill.back, box_bytes(tables.program, held))
+        return like_route(tables, spill.back, box_bytes(tables.program, held))
+    return reload_like(tables, root, held)
+
+
+def reload_like(tables: Tables, root: int, held: Held) -> Like:
+    """How a piece is fetched again that a task of the program brought in."""
+    writer = held.writer
     task = tables.program.tasks[writer]
     if len(task.writes) > 1:
         # A multicast is not repeated for everybody: only this scratchpad lost its copy.
         source = tables.program.buffers[task.reads[0].buffer].space
         route = tables.program.route.get((source, tables.program.buffers[root].space))
         if route is not None:
-            return _like_route(state, route, box_bytes(tables.program, held))
+            return like_route(tables, route, box_bytes(tables.program, held))
     return tables.engine[writer], tables.cycles[writer], tables.setup[writer], tables.ports[writer]
 
 
-def _like_route(
-    state: State, route: Route, size_bytes: int
-) -> tuple[int, int, int, tuple[int, ...]]:
-    names = state.tables.engine_names
+def like_route(tables: Tables, route: Route, size_bytes: int) -> Like:
+    """How so many bytes go along a route."""
+    names = tables.engine_names
     ports = tuple(names.index(port) for port in route.ports)
     return names.index(route.engine), route.cycles(size_bytes), route.setup_cycles, ports
 

@@ -6,6 +6,7 @@ from heapq import heappop, heappush
 from tilewright.errors import InfeasibleError, Problem
 from tilewright.placement.free_list import FreeList
 from tilewright.program.model import Program, Slot
+from tilewright.schedule.spans import spans_of
 from tilewright.units import format_bytes
 
 _NAMED = 5
@@ -78,15 +79,17 @@ def _scan(
 
 
 def _lives(program: Program, slots: list[Slot]) -> dict[int, tuple[int, int]]:
+    """By root in an external memory: when it is in use."""
+    outside = {space.name for space in program.spaces if space.kind == "external"}
+    roots = [
+        program.root(number) if buffer.space in outside else -1
+        for number, buffer in enumerate(program.buffers)
+    ]
     last = max((slot.end_cycle for slot in slots), default=0) + 1
-    lives: dict[int, tuple[int, int]] = {}
+    lives = spans_of(program, slots, roots)
     for buffer in (*program.given, *program.results):
-        lives[program.root(buffer)] = (0, last)
-    for task, slot in zip(program.tasks, slots, strict=True):
-        for access in (*task.reads, *task.writes):
-            root = program.root(access.buffer)
-            begin, end = lives.get(root, (slot.start_cycle, slot.end_cycle))
-            lives[root] = (min(begin, slot.start_cycle), max(end, slot.end_cycle))
+        if roots[buffer] >= 0:
+            lives[roots[buffer]] = (0, last)
     return lives
 
 

@@ -5,6 +5,7 @@ that is alive at any step of the program fits: whoever gets an address waits for
 """
 
 from collections.abc import Mapping
+from itertools import accumulate
 
 import numpy as np
 
@@ -27,6 +28,8 @@ def in_order(tables: Tables, packing_nodes: int) -> Timetable | None:
         if space.kind != "scratchpad":
             continue
         here = {n: life for n, life in lives.items() if program.buffers[n].space == space.name}
+        if _most_live(tables, here) > tables.room_bytes[tables.scratchpads.index(space.name)]:
+            return None
         found = _packed(program, space.name, here, packing_nodes)
         if found is None:
             return None
@@ -38,11 +41,23 @@ def in_order(tables: Tables, packing_nodes: int) -> Timetable | None:
 
 def _lives(tables: Tables) -> dict[int, Life]:
     """By root in a scratchpad: the first task that touches it, and the one behind the last."""
-    lives: dict[int, Life] = {}
+    first: dict[int, int] = {}
+    last: dict[int, int] = {}
     for task, roots in enumerate(tables.touched):
         for root in roots:
-            lives[root] = (lives.get(root, (task, 0))[0], task + 1)
-    return lives
+            if root not in last:
+                first[root] = task
+            last[root] = task
+    return {root: (task, last[root] + 1) for root, task in first.items()}
+
+
+def _most_live(tables: Tables, lives: Mapping[int, Life]) -> int:
+    """The most bytes that are alive at once."""
+    changes = [0] * (len(tables.engine) + 1)
+    for root, (first, last) in lives.items():
+        changes[first] += tables.size_bytes[root]
+        changes[last] -= tables.size_bytes[root]
+    return max(accumulate(changes))
 
 
 def _packed(
@@ -93,25 +108,39 @@ class _Clock:
 
     def slots(self) -> list[Slot]:
         """The times of all tasks of the program."""
-        tables, slots = self.tables, list[Slot]()
+        tables = self.tables
+        ends: list[int] = []
+        slots: list[Slot] = []
         for task in range(len(tables.program.tasks)):
-            start = max((slots[before].end_cycle for before in tables.after[task]), default=0)
-            start = max(start, self._addresses_free(task))
-            lanes = [self.instances[port] for port in dict.fromkeys(tables.ports[task])]
-            wanted = [tables.ports[task].count(port) for port in dict.fromkeys(tables.ports[task])]
-            for times, count in zip(lanes, wanted, strict=True):
-                start = max(start, sorted(times)[count - 1] - tables.setup[task])
+            start = self._addresses_free(task)
+            for before in tables.after[task]:
+                if ends[before] > start:
+                    start = ends[before]
+            ports = tables.ports[task]
+            if ports:
+                start = max(start, self._lanes_free(ports) - tables.setup[task])
             engine = self.instances[tables.engine[task]]
             instance = engine.index(min(engine))
             start = max(start, engine[instance])
             end = start + tables.cycles[task]
             engine[instance] = end
-            for times, count in zip(lanes, wanted, strict=True):
-                for _ in range(count):
-                    times[times.index(min(times))] = end
+            for port in ports:
+                times = self.instances[port]
+                times[times.index(min(times))] = end
             self._leave(task, end)
+            ends.append(end)
             slots.append(Slot(start_cycle=start, end_cycle=end, instance=instance))
         return slots
+
+    def _lanes_free(self, ports: tuple[int, ...]) -> int:
+        """When every port has a free lane for each time that it is named."""
+        free = 0
+        for port in ports:
+            times = self.instances[port]
+            lane = times[0] if len(times) == 1 else sorted(times)[ports.count(port) - 1]
+            if lane > free:
+                free = lane
+        return free
 
     def _addresses_free(self, task: int) -> int:
         """When whoever had the addresses before is done with them."""
@@ -123,9 +152,10 @@ class _Clock:
         return free
 
     def _leave(self, task: int, end: int) -> None:
+        done = self.done
         for root in self.tables.touched[task]:
-            self.done[root] = max(self.done[root], end)
+            if end > done[root]:
+                done[root] = end
             if self.lives[root][1] == task + 1:
-                pad = self.free[self.tables.scratchpad[root]]
-                place = self.places[root]
-                pad[place] = np.maximum(pad[place], self.done[root])
+                # It came when all before it at this place were done.
+                self.free[self.tables.scratchpad[root]][self.places[root]] = done[root]

@@ -10,6 +10,8 @@ _NAMED = 8
 
 def too_large(tables: Tables) -> InfeasibleError | None:
     """The error if the operands of some single task exceed a scratchpad; all such tasks."""
+    if all(a <= b for a, b in zip(tables.least_bytes, tables.room_bytes, strict=True)):
+        return None
     problems: list[Problem] = []
     smallest = dict.fromkeys(tables.scratchpads, 0)
     for task, roots in enumerate(tables.touched):

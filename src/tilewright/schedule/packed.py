@@ -7,6 +7,7 @@ from itertools import accumulate
 from tilewright.placement.pack import PackOptions, pack
 from tilewright.placement.problem import Buffer, Life, PlacementProblem
 from tilewright.program.model import Space, Timetable
+from tilewright.schedule.spans import spans_of
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -20,20 +21,21 @@ class Fill:
 def packed(timetable: Timetable, options: PackOptions) -> tuple[Timetable, Mapping[str, Fill]]:
     """The timetable with the tightest addresses found, and how full each placed space gets."""
     program, lives = timetable.program, buffer_lives(timetable)
+    spaces = [buffer.space for buffer in program.buffers]
     addresses = list(timetable.addresses)
     fills: dict[str, Fill] = {}
     for space in program.spaces:
         if space.kind in ("scratchpad", "external"):
-            roots = [n for n in lives if program.buffers[n].space == space.name]
-            before = max((addresses[n] + program.buffers[n].size_bytes for n in roots), default=0)
-            most = _most_live(timetable, {n: lives[n] for n in roots})
+            here = {n: life for n, life in lives.items() if spaces[n] == space.name}
+            before = max((addresses[n] + program.buffers[n].size_bytes for n in here), default=0)
+            most = _most_live(timetable, here)
             if before == most:
                 fills[space.name] = Fill(peak_bytes=before, bound_bytes=most)
                 continue
-            packing = pack(_problem(timetable, space, {n: lives[n] for n in roots}), options)
+            packing = pack(_problem(timetable, space, here), options)
             if packing.peak_bytes < before:
                 addresses[: len(addresses)] = _moved(
-                    timetable, addresses, dict(zip(roots, packing.addresses, strict=False))
+                    timetable, addresses, dict(zip(here, packing.addresses, strict=False))
                 )
             fills[space.name] = Fill(
                 peak_bytes=min(before, packing.peak_bytes), bound_bytes=packing.bound_bytes
@@ -85,15 +87,11 @@ def buffer_lives(timetable: Timetable) -> dict[int, Life]:
     What is given stays to the end: the next run may want it again.
     """
     program, end = timetable.program, max(1, timetable.cycles)
-    lives: dict[int, Life] = {}
-    for task, slot in zip(program.tasks, timetable.slots, strict=True):
-        for access in (*task.reads, *task.writes):
-            root = program.root(access.buffer)
-            first, last = lives.get(root, (slot.start_cycle, slot.end_cycle))
-            lives[root] = min(first, slot.start_cycle), max(last, slot.end_cycle)
+    roots = [program.root(number) for number in range(len(program.buffers))]
+    lives = spans_of(program, timetable.slots, roots)
     for number in program.given:
-        lives[program.root(number)] = 0, end
+        lives[roots[number]] = 0, end
     for number in program.results:
-        root = program.root(number)
+        root = roots[number]
         lives[root] = lives.get(root, (0, end))[0], end
     return {root: (first, max(first + 1, last)) for root, (first, last) in lives.items()}

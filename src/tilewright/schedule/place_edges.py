@@ -1,14 +1,19 @@
-"""Who must wait for whom where a place in memory is used again, given the order of its uses."""
+"""Who must wait for whom where a place in memory is used again.
 
-from bisect import bisect_left
-from collections.abc import Hashable, Iterator, Sequence
-from dataclasses import dataclass, field
+A reader waits for the writers of what it reads. A writer waits for all who touched what it
+overwrites, and the users of a place for the users of what lay there before. Of those in one queue
+the latest says it all.
+"""
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Mapping
 from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from tilewright.program.model import Box
+from tilewright.schedule.clocks import Clock
 
 _FEW_USES = 32
 """Up to so many uses are compared one by one; any limit from 8 to 64 takes the same time."""
@@ -17,157 +22,48 @@ _EVERYWHERE = -(1 << 62)
 """Below every begin of a box, and below every end with its sign turned."""
 
 
-class PlaceUse(NamedTuple):
-    """A task touches the addresses [begin, end), which belong to `holder`.
+class Place(NamedTuple):
+    """The addresses [begin, end), which belong to `holder`.
 
-    Two uses of one holder are independent if their boxes share no element; None is all of it. Tasks
-    of the same `queue` run one after the other anyway; -1 is no queue.
+    Two places of one holder are independent if their boxes share no element; None is all of it.
     """
 
-    task: int
     begin: int
     end: int
-    is_write: bool
-    holder: Hashable = None
+    holder: int
     box: Box | None = None
-    queue: int = -1
 
 
-@dataclass(slots=True)
-class _Seen:
-    """A use that later ones may have to wait for, and whether any already does."""
+class User(NamedTuple):
+    """The task of some turn and queue, and whom it waits for as far as is known."""
 
-    use: PlaceUse
     turn: int
-    is_read: bool = False
-    is_overwritten: bool = False
-
-    def copy(self) -> "_Seen":
-        """The same use, of which another segment learns by itself who waits for it."""
-        return _Seen(self.use, self.turn, self.is_read, self.is_overwritten)
+    queue: int
+    known: Clock
 
 
-class _Uses:
-    """Uses of one holder in the order in which they came, found by where their boxes lie.
-
-    A buffer may be written in thousands of boxes. So the corners of all but the last few uses are
-    also columns of an array: first the begins along every axis, then the ends, their signs turned.
-    """
-
-    __slots__ = ("corners", "seen")
-
-    def __init__(self, seen: Sequence[_Seen] = ()) -> None:
-        self.seen = list(seen)
-        self.corners: npt.NDArray[np.int64] | None = None
-        if len(self.seen) > _FEW_USES:
-            self._file()
-
-    def copy(self) -> "_Uses":
-        """Uses that can go their own way; arrays of corners are replaced, never changed."""
-        twin = _Uses()
-        twin.seen, twin.corners = [seen.copy() for seen in self.seen], self.corners
-        return twin
-
-    def near(self, box: Box | None) -> Sequence[int]:
-        """Places in `seen`, ascending: of all that share elements with a box or lie inside it.
-
-        Others may be among them.
-        """
-        if box is None or self.corners is None:
-            return range(len(self.seen))
-        limits = [end for _, end in box] + [-begin for begin, _ in box]
-        is_near = (self.corners <= np.array(limits, dtype=np.int64)[:, None]).all(axis=0)
-        found: list[int] = np.flatnonzero(is_near).tolist()
-        return [*found, *range(self.corners.shape[1], len(self.seen))]
-
-    def add(self, new: _Seen) -> None:
-        """Put one at the end."""
-        self.seen.append(new)
-        filed = 0 if self.corners is None else self.corners.shape[1]
-        if len(self.seen) - filed > _FEW_USES:
-            self._file()
-
-    def drop(self, places: Sequence[int]) -> None:
-        """Take out those at some places, which ascend."""
-        for place in reversed(places):
-            del self.seen[place]
-        if self.corners is not None and places and places[0] < self.corners.shape[1]:
-            filed = [place for place in places if place < self.corners.shape[1]]
-            self.corners = np.delete(self.corners, filed, axis=1)
-
-    def _file(self) -> None:
-        """Put the corners of all uses into the array."""
-        filed = 0 if self.corners is None else self.corners.shape[1]
-        boxes = [seen.use.box for seen in self.seen[filed:]]
-        axes = next((len(box) for box in boxes if box is not None), None)
-        if axes is None:
-            return
-        everywhere = [_EVERYWHERE] * (2 * axes)
-        rows = [
-            everywhere if box is None else [begin for begin, _ in box] + [-end for _, end in box]
-            for box in boxes
-        ]
-        columns = np.array(rows, dtype=np.int64).reshape(len(rows), 2 * axes).T
-        parts = [columns] if self.corners is None else [self.corners, columns]
-        self.corners = np.ascontiguousarray(np.concatenate(parts, axis=1))
-
-
-@dataclass(slots=True)
-class _Segment:
-    """Addresses up to the next segment: who used them for the holder.
-
-    `before` are the last users of whatever lay here before the holder.
-    """
-
-    holder: Hashable
-    before: tuple[int, ...] = ()
-    writers: _Uses = field(default_factory=_Uses)
-    readers: _Uses = field(default_factory=_Uses)
-
-    def copy(self) -> "_Segment":
-        """A segment that can go its own way."""
-        return _Segment(self.holder, self.before, self.writers.copy(), self.readers.copy())
-
-
-def place_edges(uses: Sequence[PlaceUse]) -> list[tuple[int, int]]:
-    """The waits between uses of places, given in the order in which they happen.
-
-    A reader waits for the writers of what it reads. A writer waits for the last ones who touched
-    what it overwrites, and the first users of a place for the last users of what lay there before.
-    """
-    space = _Space()
-    edges: dict[tuple[int, int], None] = {}
-    for turn, use in enumerate(uses):
-        if use.begin < use.end:
-            for first in space.touched(_Seen(use, turn)):
-                if first != use.task:
-                    edges[first, use.task] = None
-    return sorted(edges)
-
-
-class _Space:
-    """The address space as segments, split where uses begin and end."""
+class PlaceUses:
+    """The uses of an address space: segments, split where places begin and end."""
 
     def __init__(self) -> None:
         self.starts: list[int] = [0]
-        self.segments: list[_Segment] = [_Segment(None)]
+        self.segments: list[_Segment] = [_Segment(-1)]
 
-    def touched(self, new: _Seen) -> Iterator[int]:
-        """Tasks that a use waits for; from now on the segments know of the use."""
-        first, last = self._split(new.use.begin), self._split(new.use.end)
-        starts: list[int] = []
-        segments: list[_Segment] = []
-        for start, segment in zip(self.starts[first:last], self.segments[first:last], strict=True):
-            waits = _waits(segment, new)
-            yield from waits
-            if starts and _has_one_user(segments[-1]) and _has_one_user(segment):
-                joined = (*segments[-1].before, *segment.before)
-                segments[-1].before = tuple(dict.fromkeys(joined))
-            else:
-                starts.append(start)
-                segments.append(segment)
-        self.starts[first:last] = starts
-        self.segments[first:last] = segments
+    def waits(self, user: User, place: Place, is_write: bool) -> list[int]:
+        """Turns that a user of a place must wait for and is not known to; others may wait for it.
+
+        Users come in the order of their turns, and each reads before it writes.
+        """
+        waits: list[int] = []
+        first, last = self._split(place.begin), self._split(place.end)
+        for segment in self.segments[first:last]:
+            if segment.holder != place.holder:
+                segment.give_to(place.holder)
+            waits += segment.waits(user, place.box, is_write)
+            segment.note(user, place.box, is_write)
+        if last > first + 1:
+            self._join(first, last)
+        return waits
 
     def _split(self, at: int) -> int:
         """The index of the segment that starts at an address."""
@@ -177,74 +73,161 @@ class _Space:
             self.segments.insert(index, self.segments[index - 1].copy())
         return index
 
+    def _join(self, first: int, last: int) -> None:
+        """Make one of neighbours of which only the newest use counts: it used all of them."""
+        kept = [first]
+        for index in range(first + 1, last):
+            segment, other = self.segments[kept[-1]], self.segments[index]
+            if segment.has_one_use and other.has_one_use:
+                segment.before = _later(segment.before, other.before)
+            else:
+                kept.append(index)
+        self.starts[first:last] = [self.starts[index] for index in kept]
+        self.segments[first:last] = [self.segments[index] for index in kept]
 
-def _has_one_user(segment: _Segment) -> bool:
-    return len(segment.writers.seen) + len(segment.readers.seen) == 1
 
+class _Segment:
+    """Addresses up to the next segment: who used them for the holder, by queue.
 
-def _waits(segment: _Segment, new: _Seen) -> list[int]:
-    """Tasks that a use of one segment waits for."""
-    use = new.use
-    if segment.holder != use.holder:
-        old = (*segment.writers.seen, *segment.readers.seen)
-        last = [s.use.task for s in old if not (s.is_read or s.is_overwritten)]
-        segment.before = tuple(dict.fromkeys(last)) or segment.before
-        segment.holder, segment.writers, segment.readers = use.holder, _Uses(), _Uses()
-    writers, readers = segment.writers.seen, segment.readers.seen
-    if not (writers or readers):
-        (segment.writers if use.is_write else segment.readers).add(new.copy())
-        return list(segment.before)
-    near_writers = segment.writers.near(use.box)
-    near_readers = segment.readers.near(use.box)
-    met = [writers[at] for at in near_writers if _conflict(writers[at].use, use)]
-    if use.is_write:
-        met += [readers[at] for at in near_readers if _conflict(readers[at].use, use)]
-    waits = _needed(met)
-    for seen in met:
-        if use.is_write:
-            seen.is_overwritten = True
+    `before` are the last users of whatever lay here before the holder, by queue, and `hull` is the
+    smallest box around all boxes that were used.
+    """
+
+    __slots__ = ("before", "has_one_use", "holder", "hull", "readers", "writers")
+
+    def __init__(self, holder: int) -> None:
+        self.holder = holder
+        self.before: Mapping[int, int] = {}
+        self.writers: dict[int, _Log] = {}
+        self.readers: dict[int, _Log] = {}
+        self.hull: Box | None = None
+        self.has_one_use = False
+
+    def copy(self) -> "_Segment":
+        """A segment that can go its own way."""
+        twin = _Segment(self.holder)
+        twin.before, twin.hull, twin.has_one_use = self.before, self.hull, self.has_one_use
+        twin.writers = {queue: log.copy() for queue, log in self.writers.items()}
+        twin.readers = {queue: log.copy() for queue, log in self.readers.items()}
+        return twin
+
+    def give_to(self, holder: int) -> None:
+        """The addresses belong to another holder from now on."""
+        writers, readers = (
+            {queue: log.turns[-1] for queue, log in logs.items()}
+            for logs in (self.writers, self.readers)
+        )
+        self.before = _later(writers, readers) or self.before
+        self.holder, self.writers, self.readers = holder, {}, {}
+
+    def waits(self, user: User, box: Box | None, is_write: bool) -> list[int]:
+        """Turns that a user of a box must wait for and is not known to."""
+        known = user.known
+        found = [turn for queue, turn in self.before.items() if turn > known[queue]]
+        for logs in (self.writers, self.readers) if is_write else (self.writers,):
+            for queue, log in logs.items():
+                if log.turns[-1] > known[queue]:
+                    found += log.latest(box, known[queue])
+        return found
+
+    def note(self, user: User, box: Box | None, is_write: bool) -> None:
+        """Others may have to wait for this use."""
+        mine = self.writers if is_write else self.readers
+        if self._is_replaced_by(user, box, is_write):
+            self.writers.clear()
+            self.readers.clear()
+            self.hull, self.has_one_use = box, True
         else:
-            seen.is_read = True
-    if use.is_write:
-        gone = [at for at in near_writers if _covers(use.box, writers[at].use.box)]
-        segment.writers.drop(gone)
-    segment.readers.drop([at for at in near_readers if _is_replaced(readers[at].use, use)])
-    (segment.writers if use.is_write else segment.readers).add(new.copy())
-    return waits if met else list(segment.before)
+            self.hull, self.has_one_use = _around(self.hull, box), False
+        if user.queue in mine:
+            mine[user.queue].add(user.turn, box)
+        else:
+            mine[user.queue] = _Log(user.turn, box)
+
+    def _is_replaced_by(self, user: User, box: Box | None, is_write: bool) -> bool:
+        """Whether all who would wait for an earlier use will wait for a new one."""
+        if not is_write and (self.writers or any(queue != user.queue for queue in self.readers)):
+            return False
+        return not (self.writers or self.readers) or _covers(box, self.hull)
 
 
-def _is_replaced(old: PlaceUse, new: PlaceUse) -> bool:
-    """Whether whoever would wait for an old reader will wait for a new use of the same holder."""
-    if not new.is_write and not old.queue == new.queue != -1:
-        return False
-    return _covers(new.box, old.box)
+class _Log:
+    """Turns of one queue, ascending, that read, or that write, boxes of a holder.
+
+    A buffer may be written in thousands of boxes. So the corners of all but the last few may also
+    be columns of an array: first the begins along every axis, then the ends, their signs turned.
+    """
+
+    __slots__ = ("boxes", "corners", "turns")
+
+    def __init__(self, turn: int, box: Box | None) -> None:
+        self.turns: list[int] = [turn]
+        self.boxes: list[Box | None] = [box]
+        self.corners: npt.NDArray[np.int64] | None = None
+
+    def copy(self) -> "_Log":
+        """A log that can go its own way; arrays of corners are replaced, never changed."""
+        twin = _Log(0, None)
+        twin.turns, twin.boxes, twin.corners = self.turns.copy(), self.boxes.copy(), self.corners
+        return twin
+
+    def add(self, turn: int, box: Box | None) -> None:
+        """Put one at the end; who waits for it waits for the same box just before it as well."""
+        if self.boxes[-1] == box:
+            self.turns[-1] = turn
+        else:
+            self.turns.append(turn)
+            self.boxes.append(box)
+
+    def latest(self, box: Box | None, known: int) -> list[int]:
+        """The latest turn after a known one whose box shares elements with another, if any."""
+        first, end = bisect_right(self.turns, known), len(self.turns)
+        if not box or end - first <= _FEW_USES:
+            return self._latest_between(first, end, box)
+        corners = self._filed(len(box))
+        found = self._latest_between(max(first, corners.shape[1]), end, box)
+        if found:
+            return found
+        limits = np.array([end for _, end in box] + [-begin for begin, _ in box], dtype=np.int64)
+        meets = (corners[:, first:] < limits[:, None]).all(axis=0)
+        return [self.turns[first + at] for at in np.flatnonzero(meets)[-1:].tolist()]
+
+    def _latest_between(self, first: int, end: int, box: Box | None) -> list[int]:
+        for at in range(end - 1, first - 1, -1):
+            if _meet(self.boxes[at], box):
+                return [self.turns[at]]
+        return []
+
+    def _filed(self, axes: int) -> npt.NDArray[np.int64]:
+        """The corners of all but the last few boxes."""
+        filed = 0 if self.corners is None else self.corners.shape[1]
+        new = self.boxes[filed:]
+        if self.corners is not None and len(new) <= _FEW_USES:
+            return self.corners
+        everywhere = [_EVERYWHERE] * (2 * axes)
+        rows = [
+            everywhere if box is None else [begin for begin, _ in box] + [-end for _, end in box]
+            for box in new
+        ]
+        columns = np.array(rows, dtype=np.int64).T
+        parts = [columns] if self.corners is None else [self.corners, columns]
+        self.corners = np.ascontiguousarray(np.concatenate(parts, axis=1))
+        return self.corners
 
 
-def _needed(met: Sequence[_Seen]) -> list[int]:
-    """The tasks of `met` without those that one waits for anyway by waiting for the others."""
-    uses: _Uses | None = None
-    needed: list[int] = []
-    for seen in met:
-        if seen.is_read or seen.is_overwritten:
-            uses = uses or _Uses(met)
-            if _is_behind(seen, [met[at] for at in uses.near(seen.use.box)]):
-                continue
-        needed.append(seen.use.task)
-    return needed
+def _later(one: Mapping[int, int], other: Mapping[int, int]) -> dict[int, int]:
+    """By queue the later turn."""
+    later = dict(one)
+    for queue, turn in other.items():
+        later[queue] = max(turn, later.get(queue, turn))
+    return later
 
 
-def _is_behind(seen: _Seen, met: Sequence[_Seen]) -> bool:
-    """Whether waiting for all of `met` but this use means waiting for this one as well."""
-    return any(later.turn > seen.turn and _conflict(later.use, seen.use) for later in met)
-
-
-def _conflict(one: PlaceUse, other: PlaceUse) -> bool:
-    """Whether one writes what the other, of the same holder, touches."""
-    if not (one.is_write or other.is_write):
-        return False
-    if one.box is None or other.box is None:
+def _meet(one: Box | None, other: Box | None) -> bool:
+    """Whether two boxes of a holder share an element."""
+    if one is None or other is None:
         return True
-    for (begin, end), (other_begin, other_end) in zip(one.box, other.box, strict=True):
+    for (begin, end), (other_begin, other_end) in zip(one, other, strict=True):
         if begin >= other_end or other_begin >= end:
             return False
     return True
@@ -257,3 +240,11 @@ def _covers(outer: Box | None, inner: Box | None) -> bool:
         if inner_begin < begin or end < inner_end:
             return False
     return True
+
+
+def _around(one: Box | None, other: Box | None) -> Box | None:
+    """The smallest box around two."""
+    if one is None or other is None or one == other:
+        return None if one is None else other
+    both = zip(one, other, strict=True)
+    return tuple([(min(a, c), max(b, d)) for (a, b), (c, d) in both])

@@ -37,23 +37,21 @@ def release_steps(tables: Tables, order: Order, starts: Sequence[int], margin: i
         reached.append(max(reached[-1], starts[task]))
     copies = [task for task in order.sequence if tables.kind[task] not in (COMPUTE, STORE)]
     typical = sum(tables.cycles[task] for task in copies) // max(1, len(copies))
-    due = {task: _due(order, starts, order.position[task], reached) for task in copies}
-    copies.sort(key=lambda task: (due[task], order.position[task], task), reverse=True)
+    # By position: when data must be there; behind the last step, when that has started.
+    due_at = [*(starts[task] for task in order.steps), reached[-1]]
+    position = order.position
+    copies.sort(key=lambda task: (due_at[position[task]], position[task], task), reverse=True)
     latest: list[list[int]] = [[-reached[-1]] * count for count in tables.instances]
     for heap in latest:
         heapify(heap)
     released = list(order.position)
     for task in copies:
         # Heaps of negated times: the instance that is free latest, going backwards, comes first.
-        heap = latest[tables.engine[task]]
-        start = min(due[task], -heap[0]) - tables.cycles[task]
+        heap, cycles = latest[tables.engine[task]], tables.cycles[task]
+        start = min(due_at[position[task]], -heap[0]) - cycles
         heapreplace(heap, -start)
-        wish = start - margin * (typical + tables.cycles[task])
-        released[task] = min(order.position[task], max(0, bisect_right(reached, wish) - 1))
+        wish = start - margin * (typical + cycles)
+        step = bisect_right(reached, wish) - 1
+        if step < position[task]:
+            released[task] = max(0, step)
     return released
-
-
-def _due(order: Order, starts: Sequence[int], position: int, reached: list[int]) -> int:
-    if position < len(order.steps):
-        return starts[order.steps[position]]
-    return reached[-1]

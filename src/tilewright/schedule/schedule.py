@@ -4,7 +4,7 @@ from dataclasses import replace
 
 from tilewright.garbage import without_garbage_collection
 from tilewright.program.model import Program, Timetable
-from tilewright.schedule.bounds import Bounds, bounds_of
+from tilewright.schedule.bounds import Bounds
 from tilewright.schedule.claims import StuckError
 from tilewright.schedule.external import too_full
 from tilewright.schedule.in_order import in_order
@@ -31,7 +31,7 @@ def schedule(
     tried too, all of them for a small program.
     """
     with without_garbage_collection():
-        tables = tables_of(program)
+        tables = tables_of(program) if known is None else known.tables
         error = too_large(tables) or too_full(program)
         if error is not None:
             raise error
@@ -56,7 +56,7 @@ def schedule_below(
     A program that does not fit has none.
     """
     with without_garbage_collection():
-        tables = tables_of(program)
+        tables = tables_of(program) if known is None else known.tables
         if too_large(tables) is not None or too_full(program) is not None:
             return None
         lower_bound = _lower_bound(tables, options, known)
@@ -70,7 +70,7 @@ def schedule_below(
 
 def _lower_bound(tables: Tables, options: ScheduleOptions, known: Bounds | None) -> int:
     """What no schedule goes below that may be tried."""
-    least = known or bounds_of(tables, order_of(tables, range(len(tables.engine))))
+    least = known or Bounds(tables)
     is_small = len(tables.engine) <= options.small_tasks
     return least.cycles if is_small else least.order_cycles
 

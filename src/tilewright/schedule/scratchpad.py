@@ -2,6 +2,7 @@
 
 from bisect import bisect_left, insort
 from collections.abc import Callable, Sequence
+from operator import itemgetter
 
 from tilewright.placement.free_list import FreeList
 from tilewright.program.model import Space
@@ -20,7 +21,7 @@ class Scratchpad:
         self.last_step = last_step
         self.free_list = FreeList(space.size_bytes, space.reserved)
         self.alignment = space.alignment_bytes
-        self.walls = sorted((begin, end, -1) for begin, end in space.reserved)
+        self.walls = [(begin, end, -1, None) for begin, end in space.reserved]
         self.size_bytes = space.size_bytes
         self.largest_gap_bytes = self.free_list.largest_gap_bytes
         self.addresses: list[int] = []
@@ -92,51 +93,48 @@ class Scratchpad:
         """
         best: tuple[int, int, int] | None = None
         found: list[int] = []
-        for begin, end, blocks in self._segments(cost):
-            if begin + size_bytes > end:
-                continue
-            low = 0
-            spent = 0
-            taken = 0
+        for begin, end, blocks in self._segments(size_bytes, cost):
+            low = spent = taken = 0
+            floor = -(-begin // self.alignment) * self.alignment
             for high in range(len(blocks) + 1):
                 # The window takes blocks[low:high] away.
                 ceiling = blocks[high][0] if high < len(blocks) else end
-                while True:
-                    floor = blocks[low - 1][1] if low else begin
-                    address = -(-floor // self.alignment) * self.alignment
-                    if address + size_bytes > ceiling:
-                        break
-                    key = (spent, taken, address)
+                while floor + size_bytes <= ceiling:
+                    key = (spent, taken, floor)
                     if best is None or key < best:
                         best = key
                         found = [block[2] for block in blocks[low:high]]
                     if low == high:
                         break
-                    spent -= blocks[low][3]
-                    taken -= blocks[low][1] - blocks[low][0]
+                    address, block_end, _, price = blocks[low]
+                    spent -= price
+                    taken -= block_end - address
+                    floor = -(-block_end // self.alignment) * self.alignment
                     low += 1
                 if high < len(blocks):
-                    spent += blocks[high][3]
-                    taken += blocks[high][1] - blocks[high][0]
+                    address, block_end, _, price = blocks[high]
+                    spent += price
+                    taken += block_end - address
         return None if best is None else (best[0], found)
 
     def _segments(
-        self, cost: Callable[[int], int | None]
+        self, size_bytes: int, cost: Callable[[int], int | None]
     ) -> list[tuple[int, int, list[tuple[int, int, int, int]]]]:
-        """Stretches of memory without a block that must stay: (begin, end, blocks in it)."""
-        owners = self.owners
-        blocks = [(address, *owners[address]) for address in self.addresses]
+        """Long enough stretches without a block that must stay: (begin, end, blocks in it)."""
+        blocks: list[tuple[int, int, int, int | None]] = []
+        for address in self.addresses:
+            high, root = self.owners[address]
+            blocks.append((address, high, root, cost(root)))
         if self.walls:
-            blocks = sorted((*blocks, *self.walls))
+            blocks = sorted((*blocks, *self.walls), key=itemgetter(0))
         segments = []
         begin = 0
         inside: list[tuple[int, int, int, int]] = []
-        for low, high, root in blocks:
-            price = cost(root) if root >= 0 else None
-            if price is None:
-                segments.append((begin, low, inside))
-                begin, inside = high, []
-            else:
+        for low, high, root, price in (*blocks, (self.size_bytes, 0, -1, None)):
+            if price is not None:
                 inside.append((low, high, root, price))
-        segments.append((begin, self.size_bytes, inside))
+                continue
+            if begin + size_bytes <= low:
+                segments.append((begin, low, inside))
+            begin, inside = high, []
         return segments

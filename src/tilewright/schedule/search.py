@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from tilewright.schedule.claims import StuckError
+from tilewright.schedule.compiled import compiled_of
 from tilewright.schedule.feasible_order import feasible_order
 from tilewright.schedule.options import Policy, ScheduleOptions
 from tilewright.schedule.order import Order, order_of
@@ -67,6 +68,7 @@ class Search:
         self, tables: Tables, options: ScheduleOptions, lower_bound: int, limit: Score = NO_LIMIT
     ) -> None:
         self.tables = tables
+        self.compiled = compiled_of(tables)
         self.options = options
         self.lower_bound = lower_bound
         self.limit = limit
@@ -149,7 +151,7 @@ class Search:
         self.unpacked.discard(whole)
         self.was_short = True
         try:
-            state = simulate(self.tables, order, policy, keys_of(order, policy), limit)
+            state = self._simulated(order, policy, limit)
         except StuckError as stuck:
             self.ending = "stuck"
             self.stuck = self.stuck or stuck
@@ -157,7 +159,7 @@ class Search:
         except TooSlowError as slow:
             self.ending = "too slow"
             self.slow = slow
-            self.was_short = slow.state.is_short
+            self.was_short = slow.is_short
             return None
         self.was_short = state.is_short
         if policy.addresses_later and not find_addresses(state, self.options.packing_nodes):
@@ -169,6 +171,15 @@ class Search:
         if run.score < self.limit:
             self.best, self.limit = run, run.score
         return run
+
+    def _simulated(self, order: Order, policy: Policy, limit: Score) -> State:
+        """One simulation, by the compiled kernel if it is there and carries the run."""
+        keys = keys_of(order, policy)
+        if self.compiled is not None:
+            state = self.compiled.run(order, policy, keys, limit)
+            if state is not None:
+                return state
+        return simulate(self.tables, order, policy, keys, limit)
 
     def other_orders(self) -> None:
         """Nothing fits in the program's own order: look for one that does."""

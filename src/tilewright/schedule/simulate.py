@@ -172,10 +172,14 @@ def _place_all(state: State, roots: list[int], position: int, from_top: bool) ->
     for root in roots:
         if state.where[root] == RESERVED:
             continue
-        fits = state.has_room_until(root, position) and state.place(root, position, from_top)
+        fits = (
+            state.has_gap(root)
+            and state.has_room_until(root, position)
+            and state.place(root, position, from_top)
+        )
         if fits:
             placed.append(root)
-            if state.tables.scratchpad[root] == state.blocked_pad:
+            if state.scratchpad[root] == state.blocked_pad:
                 fits = not is_in_the_way(state)
         if not fits:
             for other in placed:
@@ -213,7 +217,7 @@ def _choices(state: State, engine: int) -> list[tuple[int, int]]:
     """Transfers to choose from, the best first; what is needed now is always among them."""
     going, coming = state.copies_out[engine], state.copies_in[engine]
     if state.forced >= 0:
-        return going + [pair for pair in coming if _serves_forced(state, pair[1])]
+        return going + _serving_forced(state, coming)
     window = state.policy.window
     if not going and len(coming) <= window:
         return coming
@@ -251,29 +255,33 @@ def _can_transfer(state: State, task: int) -> bool:
     return _place_all(state, new, position, from_top)
 
 
-def _serves_forced(state: State, task: int) -> bool:
-    """Whether a copy is the forced task itself or only brings in what that one touches."""
-    wanted = state.touched[state.forced]
-    if task >= state.n_tasks:
-        return state.added[task - state.n_tasks].root in wanted
-    return task == state.forced or all(root in wanted for root in state.written[task])
+def _serving_forced(state: State, coming: list[tuple[int, int]]) -> list[tuple[int, int]]:
+    """Copies that are the forced task itself or only bring in what that one touches."""
+    wanted, written = state.touched[state.forced], state.written
+    found = []
+    for pair in coming:
+        task = pair[1]
+        for root in written[task]:
+            if root not in wanted and task != state.forced:
+                break
+        else:
+            found.append(pair)
+    return found
 
 
 def _unplaced_targets(state: State, task: int) -> list[int] | None:
     """Roots that a transfer writes and that have no place in use yet; None if it must wait."""
-    tables, missing = state.tables, state.missing
-    new = []
-    written = tables.written[task]
-    for root in tables.touched[task]:
-        where = state.where[root]
-        if root in written:
-            # What comes back to a rolling buffer must not come on top of what is newer.
-            if where == LEAVING or (missing[root] and tables.rolling[root]):
-                return None
-            if where != RESIDENT:
-                new.append(root)
-        elif (where != RESIDENT and where != LEAVING) or missing[root]:
+    where, missing = state.where, state.missing
+    for root in state.sources[task]:
+        if (where[root] != RESIDENT and where[root] != LEAVING) or missing[root]:
             return None
+    new = []
+    for root in state.written[task]:
+        # What comes back to a rolling buffer must not come on top of what is newer.
+        if where[root] == LEAVING or (missing[root] and state.tables.rolling[root]):
+            return None
+        if where[root] != RESIDENT:
+            new.append(root)
     return new
 
 

@@ -32,9 +32,10 @@ NO_LIMIT: Score = (1 << 62, 0)
 class TooSlowError(Exception):
     """A run cannot end with a score below its limit; caught inside this package."""
 
-    def __init__(self, state: "State") -> None:
+    def __init__(self, is_short: bool) -> None:
         super().__init__()
-        self.state = state
+        self.is_short = is_short
+        """Whether somebody had waited for room until then."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -64,6 +65,14 @@ class Awaited:
     cost: int
 
 
+def planned_bytes(tables: Tables, policy: Policy) -> list[int]:
+    """By scratchpad: how much of it may be planned to be full."""
+    return [
+        max(least, room * policy.room_percent // 100)
+        for room, least in zip(tables.room_bytes, tables.least_bytes, strict=True)
+    ]
+
+
 class State:
     """Plain lists by task and by root; tasks that are added stand behind the program's."""
 
@@ -77,6 +86,7 @@ class State:
         self.is_short = False
         """Whether something ever had to wait for room, or to leave to make some."""
         self.scratchpad = tables.scratchpad
+        self.size_bytes = tables.size_bytes
         self.aligned = tables.aligned_bytes
         self.now = 0
         self._set_up_tasks(tables, order, keys)
@@ -107,6 +117,7 @@ class State:
         self.kind = list(tables.kind)
         self.touched = list(tables.touched)
         self.written = list(tables.written)
+        self.sources = tables.sources
         self.position = list(order.position)
         self.key = list(keys)
         self.pending = [len(before) for before in tables.after]
@@ -128,6 +139,7 @@ class State:
         self.writing = [0] * n
         self.left = [len(users) for users in tables.users]
         self.waiting = list(self.left)
+        self.uses = order.uses
         self.use_index = [0] * n
         self.address = [0] * n
         self.copy = [0] * n
@@ -142,11 +154,7 @@ class State:
         self.leaving = [0] * n
         self.promised: dict[int, int] = {}
         """Roots from which something will be computed again, and the step before which."""
-        percent = self.policy.room_percent
-        self.planned_bytes = [
-            max(least, room * percent // 100)
-            for room, least in zip(tables.room_bytes, tables.least_bytes, strict=True)
-        ]
+        self.planned_bytes = planned_bytes(tables, self.policy)
         self.live_bytes = [live.copy() for live in order.live_bytes]
         spaces = [tables.program.space[name] for name in tables.scratchpads]
         self.pads: list[CountedPad | Scratchpad]
@@ -227,7 +235,7 @@ class State:
         self.work[engine] = work - self.cycles[task]
         left = max(self.order.left_cycles[task], work // self.tables.instances[engine])
         if self.now + left >= self.limit[0] and (self.now + left, self.added_cycles) >= self.limit:
-            raise TooSlowError(self)
+            raise TooSlowError(self.is_short)
 
     def make_ready(self, task: int) -> None:
         """Everything a task waits for has ended: transfers may start from now on."""
@@ -272,18 +280,28 @@ class State:
 
     def next_use(self, root: int) -> int:
         """The first task by position that touches a root and has not started, or -1."""
-        uses = self.order.uses[root]
+        uses = self.uses[root]
         index = self.use_index[root]
         start = self.start
-        while index < len(uses) and start[uses[index]] >= 0:
+        while index < len(uses):
+            task = uses[index]
+            if start[task] < 0:
+                return task
             index += 1
-        self.use_index[root] = index
-        return uses[index] if index < len(uses) else -1
+            self.use_index[root] = index
+        return -1
 
     def next_position(self, root: int) -> int:
         """The step at which a root is needed next."""
         position = self.position[self.next_use(root)]
-        return min(position, self.promised.get(root, position))
+        if self.promised:
+            return min(position, self.promised.get(root, position))
+        return position
+
+    def has_gap(self, root: int) -> bool:
+        """Whether a root may get a place; only said before it is tried if room was short before."""
+        pad = self.pads[self.scratchpad[root]]
+        return not self.is_short or self.size_bytes[root] <= pad.largest_gap_bytes
 
     def place(
         self, root: int, position: int, from_top: bool = False, stacked: bool = False
@@ -293,7 +311,7 @@ class State:
         If `stacked`, it takes the best gap from below, whatever the policy says.
         """
         pad = self.pads[self.scratchpad[root]]
-        size_bytes = self.tables.size_bytes[root] or 1
+        size_bytes = self.size_bytes[root] or 1
         address = None
         if size_bytes <= pad.largest_gap_bytes:
             address = pad.place(root, size_bytes, from_top, stacked)
@@ -322,10 +340,10 @@ class State:
 
     def note_live(self, root: int, until: int, sign: int) -> None:
         """Count a root's bytes as live (or no longer) from the current step up to another."""
-        live = self.live_bytes[self.scratchpad[root]]
-        change = sign * self.aligned[root]
-        for step in range(self.current, until):
-            live[step] += change
+        if until > self.current:
+            live = self.live_bytes[self.scratchpad[root]]
+            change = sign * self.aligned[root]
+            live[self.current : until] = [size + change for size in live[self.current : until]]
 
     def has_room_until(self, root: int, position: int) -> bool:
         """Whether every step before a position keeps its room if a root comes in now."""

@@ -1,8 +1,11 @@
 """A program as flat lists of integers, indexed by task or by buffer, as the simulation wants it."""
 
+from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
-from tilewright.program.model import Box, Program, Route, Task
+from tilewright.program.model import Access, Box, Buffer, Program, Route
 from tilewright.schedule.contents import Held, elements
 
 COMPUTE, LOAD, STORE, MOVE = range(4)
@@ -18,9 +21,9 @@ class Spill:
     back: Route
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class Tables:
-    """Everything that no schedule changes.
+    """Everything that no schedule changes; what not every caller needs is made when asked for.
 
     If results lie in scratchpads, one task more than the program has stands at the end: it takes
     no time and reads them all, so that they are there when everything else is done.
@@ -36,50 +39,124 @@ class Tables:
     kind: list[int]
     touched: list[tuple[int, ...]]
     """Roots in scratchpads that a task reads or writes."""
-    writes: list[tuple[tuple[int, Box], ...]]
-    """Buffers in scratchpads, views included, and the boxes that a task writes."""
-    written: list[tuple[int, ...]]
-    """Roots in scratchpads that a task writes."""
-    made: list[tuple[tuple[int, Held], ...]]
-    """Roots in scratchpads, and what a task leaves in them."""
     after: list[tuple[int, ...]]
-    followers: list[list[int]]
-    repeatable: list[bool]
-    """Whether all that a task reads outside the scratchpads stays as it is."""
-    reloadable: list[bool]
-    """Whether what a task writes can be fetched again from where it came from."""
     scratchpad: list[int]
     """By buffer: which scratchpad it lies in, or -1."""
     size_bytes: list[int]
     aligned_bytes: list[int]
     """By buffer: its size rounded up to its scratchpad's alignment; 0 if it lies in none."""
     root: list[int]
-    users: list[list[int]]
-    """By root: the tasks that touch it."""
-    rolling: list[bool]
-    """By root: whether more is written to it than it has room for, some of it over the rest."""
     scratchpads: list[str]
     alignment: list[int]
     room_bytes: list[int]
-    least_bytes: list[int]
-    """By scratchpad: the most that a single task needs."""
     spill: list[Spill | None]
     work_cycles: list[int]
     """By engine: the cycles of all its tasks."""
     transfer_engines: list[int]
     """Engines that move data of the program, or data that is spilled."""
 
+    @cached_property
+    def writes(self) -> list[tuple[tuple[int, Box], ...]]:
+        """Buffers in scratchpads, views included, and the boxes that a task writes."""
+        inside = self.scratchpad
+        found = [
+            tuple((a.buffer, a.box) for a in task.writes if inside[a.buffer] >= 0)
+            for task in self.program.tasks
+        ]
+        return found + [()] * self._n_end_tasks
+
+    @cached_property
+    def written(self) -> list[tuple[int, ...]]:
+        """Roots in scratchpads that a task writes."""
+        root = _inside(self.root, self.scratchpad)
+        found = [_roots(task.writes, root) for task in self.program.tasks]
+        return found + [()] * self._n_end_tasks
+
+    @cached_property
+    def sources(self) -> list[tuple[int, ...]]:
+        """Roots in scratchpads that a task reads and does not write."""
+        pairs = zip(self.touched, self.written, strict=True)
+        return [
+            tuple([root for root in touched if root not in written]) if touched != written else ()
+            for touched, written in pairs
+        ]
+
+    @cached_property
+    def made(self) -> list[tuple[tuple[int, Held], ...]]:
+        """Roots in scratchpads, and what a task leaves in them."""
+        root = self.root
+        return [
+            tuple([(root[buffer], Held(buffer, box, task)) for buffer, box in written])
+            for task, written in enumerate(self.writes)
+        ]
+
+    @cached_property
+    def followers(self) -> list[list[int]]:
+        """By task: the tasks that wait for it."""
+        followers: list[list[int]] = [[] for _ in self.after]
+        for task, before in enumerate(self.after):
+            for other in before:
+                followers[other].append(task)
+        return followers
+
+    @cached_property
+    def users(self) -> list[list[int]]:
+        """By root: the tasks that touch it."""
+        users: list[list[int]] = [[] for _ in self.root]
+        for task, roots in enumerate(self.touched):
+            for root in roots:
+                users[root].append(task)
+        return users
+
+    @cached_property
+    def least_bytes(self) -> list[int]:
+        """By scratchpad: the most that a single task needs."""
+        least = [0] * len(self.scratchpads)
+        needed = [0] * len(self.scratchpads)
+        for roots in self.touched:
+            for root in roots:
+                pad = self.scratchpad[root]
+                needed[pad] += self.aligned_bytes[root]
+                if needed[pad] > least[pad]:
+                    least[pad] = needed[pad]
+            for root in roots:
+                needed[self.scratchpad[root]] = 0
+        return least
+
+    @cached_property
+    def repeatable(self) -> list[bool]:
+        """Whether all that a task reads outside the scratchpads stays as it is."""
+        return _repeatable(self.program, self.root) + [False] * self._n_end_tasks
+
+    @cached_property
+    def reloadable(self) -> list[bool]:
+        """Whether what a task writes can be fetched again from where it came from."""
+        found = [
+            task.kind == "load" and bool(task.reads) and repeatable
+            for task, repeatable in zip(self.program.tasks, self.repeatable, strict=False)
+        ]
+        return found + [False] * self._n_end_tasks
+
+    @cached_property
+    def rolling(self) -> list[bool]:
+        """By root: whether more is written to it than it has room for, some of it over the rest."""
+        return _rolling(self)
+
+    @property
+    def _n_end_tasks(self) -> int:
+        return len(self.engine) - len(self.program.tasks)
+
 
 def tables_of(program: Program) -> Tables:
     """Lay a program out flat."""
     names = [space.name for space in program.spaces if space.kind == "scratchpad"]
     index = {name: number for number, name in enumerate(names)}
-    root = [program.root(number) for number in range(len(program.buffers))]
+    root = [n if b.view is None else b.view.buffer for n, b in enumerate(program.buffers)]
     scratchpad = [index.get(buffer.space, -1) for buffer in program.buffers]
+    inside = _inside(root, scratchpad)
     engine_names = [engine.name for engine in program.engines]
     engine_index = {name: number for number, name in enumerate(engine_names)}
     tasks = program.tasks
-    repeatable = _repeatable(program, root)
     tables = Tables(
         program=program,
         engine_names=engine_names,
@@ -87,80 +164,61 @@ def tables_of(program: Program) -> Tables:
         engine=[engine_index[task.engine] for task in tasks],
         cycles=[task.cycles for task in tasks],
         setup=[task.setup_cycles for task in tasks],
-        ports=[tuple(engine_index[port] for port in task.ports) for task in tasks],
+        ports=_ports(program, engine_index),
         kind=[_KINDS[task.kind] for task in tasks],
-        touched=[
-            tuple(
-                dict.fromkeys(
-                    root[a.buffer] for a in (*task.reads, *task.writes) if scratchpad[a.buffer] >= 0
-                )
-            )
+        touched=[_roots((*task.reads, *task.writes), inside) for task in tasks],
+        after=[
+            task.after if len(task.after) < 2 else tuple(dict.fromkeys(task.after))
             for task in tasks
-        ],
-        writes=[
-            tuple((a.buffer, a.box) for a in task.writes if scratchpad[a.buffer] >= 0)
-            for task in tasks
-        ],
-        written=[
-            tuple(dict.fromkeys(root[a.buffer] for a in task.writes if scratchpad[a.buffer] >= 0))
-            for task in tasks
-        ],
-        made=[_made(number, task, scratchpad, root) for number, task in enumerate(tasks)],
-        after=[tuple(dict.fromkeys(task.after)) for task in tasks],
-        followers=[[] for _ in tasks],
-        repeatable=repeatable,
-        reloadable=[
-            task.kind == "load" and bool(task.reads) and repeatable[number]
-            for number, task in enumerate(tasks)
         ],
         scratchpad=scratchpad,
         size_bytes=[buffer.size_bytes for buffer in program.buffers],
         aligned_bytes=_aligned_bytes(program),
         root=root,
-        users=[[] for _ in program.buffers],
-        rolling=_rolling(program, root),
         scratchpads=names,
         alignment=[program.space[name].alignment_bytes for name in names],
         room_bytes=[_room_bytes(program, name) for name in names],
-        least_bytes=[0] * len(names),
         spill=[_spill(program, name) for name in names],
         work_cycles=_work_cycles(program, engine_index),
         transfer_engines=_transfer_engines(program, names, engine_index),
     )
     _add_end_task(tables)
-    _add_users(tables)
     return tables
 
 
-def _made(
-    number: int, task: Task, scratchpad: list[int], root: list[int]
-) -> tuple[tuple[int, Held], ...]:
-    inside = [access for access in task.writes if scratchpad[access.buffer] >= 0]
-    return tuple((root[a.buffer], Held(a.buffer, a.box, number)) for a in inside)
+def _inside(root: list[int], scratchpad: list[int]) -> list[int]:
+    """By buffer: its root if it lies in a scratchpad, or -1."""
+    return [number if pad >= 0 else -1 for number, pad in zip(root, scratchpad, strict=True)]
 
 
-def _add_users(tables: Tables) -> None:
-    """Who follows whom, who touches what, and what single tasks need."""
-    for task, before in enumerate(tables.after):
-        for other in before:
-            tables.followers[other].append(task)
-        needed: dict[int, int] = {}
-        for root in tables.touched[task]:
-            tables.users[root].append(task)
-            pad = tables.scratchpad[root]
-            needed[pad] = needed.get(pad, 0) + tables.aligned_bytes[root]
-        for pad, total in needed.items():
-            tables.least_bytes[pad] = max(tables.least_bytes[pad], total)
+def _roots(accesses: Sequence[Access], root: list[int]) -> tuple[int, ...]:
+    """The roots of accesses to scratchpads, every one once."""
+    found: list[int] = []
+    for access in accesses:
+        number = root[access.buffer]
+        if number >= 0 and number not in found:
+            found.append(number)
+    return tuple(found)
+
+
+def _ports(program: Program, engine_index: dict[str, int]) -> list[tuple[int, ...]]:
+    """By task: its ports as numbers; there are few different ones."""
+    known: dict[tuple[str, ...], tuple[int, ...]] = {}
+    for task in program.tasks:
+        if task.ports not in known:
+            known[task.ports] = tuple(engine_index[port] for port in task.ports)
+    return [known[task.ports] for task in program.tasks]
 
 
 def _aligned_bytes(program: Program) -> list[int]:
     alignment = {s.name: s.alignment_bytes for s in program.spaces if s.kind == "scratchpad"}
-    return [
-        -(-buffer.size_bytes // alignment[buffer.space]) * alignment[buffer.space]
-        if buffer.space in alignment
-        else 0
-        for buffer in program.buffers
-    ]
+    return [_aligned(buffer, alignment.get(buffer.space)) for buffer in program.buffers]
+
+
+def _aligned(buffer: Buffer, alignment_bytes: int | None) -> int:
+    if alignment_bytes is None:
+        return 0
+    return -(-buffer.size_bytes // alignment_bytes) * alignment_bytes
 
 
 def _work_cycles(program: Program, engine_index: dict[str, int]) -> list[int]:
@@ -200,42 +258,44 @@ def _add_end_task(tables: Tables) -> None:
     tables.ports.append(())
     tables.kind.append(COMPUTE)
     tables.touched.append(held)
-    tables.writes.append(())
-    tables.written.append(())
-    tables.made.append(())
-    tables.followers.append([])
-    tables.repeatable.append(False)
-    tables.reloadable.append(False)
 
 
 def _repeatable(program: Program, root: list[int]) -> list[bool]:
     """By task: whether all it reads outside the scratchpads stays as it is for good."""
+    buffers = program.buffers
     last_writer: dict[int, int] = {}
     for number, task in enumerate(program.tasks):
         for access in task.writes:
             last_writer[root[access.buffer]] = number
     inside = {space.name for space in program.spaces if space.kind == "scratchpad"}
+    rereadable = {space.name for space in program.spaces if space.rereadable}
+    steady_from = [
+        len(program.tasks) if buffer.space not in rereadable else last_writer.get(root[number], -1)
+        for number, buffer in enumerate(program.buffers)
+    ]
     answers = []
     for number, task in enumerate(program.tasks):
-        outside = [a.buffer for a in task.reads if program.buffers[a.buffer].space not in inside]
-        answers.append(
-            all(
-                program.space[program.buffers[buffer].space].rereadable
-                and last_writer.get(root[buffer], -1) < number
-                for buffer in outside
-            )
-        )
+        steady = True
+        for access in task.reads:
+            if steady_from[access.buffer] >= number and buffers[access.buffer].space not in inside:
+                steady = False
+        answers.append(steady)
     return answers
 
 
-def _rolling(program: Program, root: list[int]) -> list[bool]:
-    written = [0] * len(program.buffers)
-    for task in program.tasks:
-        for access in task.writes:
-            written[root[access.buffer]] += elements(access.box)
-    return [
-        total > elements(buffer.box) for total, buffer in zip(written, program.buffers, strict=True)
-    ]
+def _rolling(tables: Tables) -> list[bool]:
+    writes = Counter(tables.root[buffer] for task in tables.writes for buffer, _ in task)
+    # What is written once is never written over.
+    written = {root: 0 for root, count in writes.items() if count > 1}
+    for task in tables.writes:
+        for buffer, box in task:
+            if tables.root[buffer] in written:
+                written[tables.root[buffer]] += elements(box)
+    buffers = tables.program.buffers
+    rolling = [False] * len(buffers)
+    for root, total in written.items():
+        rolling[root] = total > elements(buffers[root].box)
+    return rolling
 
 
 def _room_bytes(program: Program, name: str) -> int:

@@ -5,15 +5,19 @@ known at a cut is which tensors that cross it are kept; for each such state the 
 there is remembered. The estimates are those of `units`.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
+from math import inf
+from operator import add
 from typing import Literal, NamedTuple
 
 from tilewright.program.cascade import Cascade, Strategy
+from tilewright.program.tile import Goal
 from tilewright.strategy.room import Usage
-from tilewright.strategy.scene import Scene
+from tilewright.strategy.scene import Keeping, Scene
 from tilewright.strategy.spans import span_of
-from tilewright.strategy.units import Cost, Keeping, Ways, keepings, ways_of
+from tilewright.strategy.units import Cost, Ways, ways_of
 
 Aim = Literal["latency", "energy", "traffic", "memory"]
 State = int
@@ -28,12 +32,17 @@ EASE = 0.9
 FULL = 0.98
 """A strategy that is thought to fill more of the scratchpads may not fit in the end."""
 
-VALUES: Mapping[Aim, Callable[[float, int, float, float], Value]] = {
-    "memory": lambda share, moved_bytes, energy_pj, cycles: (share, moved_bytes, cycles),
-    "traffic": lambda share, moved_bytes, energy_pj, cycles: (moved_bytes, cycles),
-    "energy": lambda share, moved_bytes, energy_pj, cycles: (energy_pj, cycles),
-    "latency": lambda share, moved_bytes, energy_pj, cycles: (cycles, moved_bytes),
+
+MOVED, ENERGY, CYCLES = range(3)
+"""Figures of a cost, by their places."""
+
+COUNTS: Mapping[Aim, tuple[int, int]] = {
+    "memory": (MOVED, CYCLES),
+    "traffic": (MOVED, CYCLES),
+    "energy": (ENERGY, CYCLES),
+    "latency": (CYCLES, MOVED),
 }
+"""By aim, which figures of a cost count; where memory counts, its share comes before them."""
 
 NOTHING = Cost(moved_bytes=0, energy_pj=0.0, cycles=0.0)
 
@@ -59,18 +68,58 @@ class Chosen:
     """The part of the scratchpads that is filled at most."""
 
 
+class _Unit(NamedTuple):
+    """One stage or a cascade of several, as it leads from one cut to another."""
+
+    kept: State
+    """Tensors that it makes and that are kept."""
+    cost: Cost
+    share: float
+    """The part of the scratchpads that it fills."""
+    cascade: tuple[Ways, int] | None = None
+    """Its span and the number of its step, if it is a cascade."""
+
+
 class _Node(NamedTuple):
     """The best way to a state at a cut."""
 
     value: Value
     share: float
-    moved_bytes: int
-    energy_pj: float
-    cycles: float
-    before: tuple[int, State] | None = None
-    cascade: Cascade | None = None
-    kept: State = 0
-    """Tensors that the unit made and that are kept."""
+    """The part of the scratchpads that is filled at most."""
+    total: Cost
+    """Of all units so far."""
+    before: tuple[int, State] | None
+    unit: _Unit
+    """The last one."""
+
+
+@dataclass(slots=True, kw_only=True)
+class _Cut:
+    """A place between stages, and the best ways to its states.
+
+    Units lead on from the best few states only: what is worse than so many others is forgotten.
+    """
+
+    later: State
+    """Tensors that are still wanted behind the cut."""
+    most_states: int
+    nodes: dict[State, _Node] = field(default_factory=dict)
+    worst: Value = (inf,)
+    """What a state must not exceed to be among the best."""
+
+    def is_beaten(self, state: State, value: Value) -> bool:
+        """Whether a way to a state with a value is of no use."""
+        if value > self.worst:
+            return True
+        known = self.nodes.get(state & self.later)
+        return known is not None and value >= known.value
+
+    def reach(self, state: State, node: _Node) -> None:
+        """Remember a way that is not beaten."""
+        self.nodes[state & self.later] = node
+        if len(self.nodes) >= self.most_states and node.value < self.worst:
+            values = sorted([node.value for node in self.nodes.values()])
+            self.worst = values[self.most_states - 1]
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +129,8 @@ class _Spot:
     cut: int
     state: State
     alive: Usage
-    node: _Node
+    share: float
+    total: Cost
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -117,175 +167,175 @@ class _Chooser:
     options: ChooseOptions
     in_slices: bool = False
     """Whether the newest rows of a cascade are made in slices."""
-    cuts: list[dict[State, _Node]] = field(default_factory=list)
+    cuts: list[_Cut] = field(default_factory=list)
+
+    @property
+    def _goal(self) -> Goal:
+        """What tiles are chosen for."""
+        return "latency" if self.aim == "memory" else self.aim
+
+    @cached_property
+    def _counts(self) -> tuple[int, int]:
+        return COUNTS[self.aim]
 
     def chosen(self) -> Chosen | None:
         """Go through all cuts, and back from the best end."""
-        scene = self.scene
+        scene, most = self.scene, self.options.most_states
         count = len(scene.prepared.stages)
-        self.cuts = [{} for _ in range(count + 1)]
+        self.cuts = [_Cut(later=scene.later[cut], most_states=most) for cut in range(count)]
+        self.cuts.append(_Cut(later=scene.later[count], most_states=1))
         lives = scene.lives.items()
         given = scene.mask(root for root, life in lives if life.first < 0 and not life.may_go)
-        self.cuts[0][given] = _Node((0.0,) * 2, 0.0, 0, 0.0, 0.0, kept=given)
+        self.cuts[0].nodes[given] = _Node((0.0,), 0.0, NOTHING, None, _Unit(given, NOTHING, 0.0))
         for first in range(count):
             ways, alone = self._ways(first), self._alone(first)
-            keeps = keepings(scene, first, first, ())
-            for state, node in self._ordered(first)[: self.options.most_states]:
-                spot = _Spot(first, state, scene.use_of(state), node)
+            keeps = scene.keepings(scene.made[first])
+            for state, node in self._best_states(first):
+                spot = _Spot(first, state, scene.use_of(state), node.share, node.total)
                 fits = self._go_alone(spot, alone, keeps)
                 fits = self._go_striped(spot, ways, has_way=fits)
                 if not fits or self.aim == "memory" or self.options.small_cuts:
                     self._go_cut_small(spot, keeps)
-        ends = self._ordered(count)
+        ends = self._best_states(count)
         return self._back(ends[0][1]) if ends else None
 
-    def _ordered(self, cut: int) -> list[tuple[State, _Node]]:
-        """States at a cut, the best one first."""
-        roots = self.scene.roots
-        return sorted(self.cuts[cut].items(), key=lambda s: (s[1].value, sorted(roots(s[0]))))
-
-    def _reach(self, cut: int, spot: _Spot, kept: State, unit: tuple[Cost, float]) -> None:
-        """Remember a unit that goes up to a cut, if no better way is known."""
-        (cost, share), node = unit, spot.node
-        state = (spot.state | kept) & self.scene.later[cut]
-        totals = (
-            max(node.share, share),
-            node.moved_bytes + cost.moved_bytes,
-            node.energy_pj + cost.energy_pj,
-            node.cycles + cost.cycles,
-        )
-        value = VALUES[self.aim](*totals)
-        known = self.cuts[cut].get(state)
-        if known is None or value < known.value:
-            before = spot.cut, spot.state
-            self.cuts[cut][state] = _Node(value, *totals, before, cost.cascade, kept)
-
-    def _is_beaten(self, cut: int, spot: _Spot, kept: State, least: tuple[Cost, float]) -> bool:
-        """Whether a unit is no better than what is known even if it takes only the least."""
-        known = self.cuts[cut].get((spot.state | kept) & self.scene.later[cut])
-        if known is None:
-            return False
-        (cost, share), node = least, spot.node
-        value = VALUES[self.aim](
-            max(node.share, share),
-            node.moved_bytes + cost.moved_bytes,
-            node.energy_pj + cost.energy_pj,
-            node.cycles + cost.cycles,
-        )
-        return value >= known.value
+    def _best_states(self, cut: int) -> list[tuple[State, _Node]]:
+        """The best states at a cut, the very best one first."""
+        at, roots = self.cuts[cut], self.scene.roots
+        found = [item for item in at.nodes.items() if item[1].value <= at.worst]
+        if len({node.value for _, node in found}) == len(found):
+            return sorted(found, key=lambda item: item[1].value)
+        found.sort(key=lambda item: (item[1].value, sorted(roots(item[0]))))
+        return found[: at.most_states]
 
     def _back(self, node: _Node) -> Chosen:
         end, cascades, kept = node, [], 0
         while True:
-            kept |= node.kept
+            unit = node.unit
+            kept |= unit.kept
             if node.before is None:
                 break
             cut, state = node.before
-            if node.cascade is not None:
-                cascades.append(self._eased(node.cascade, state | node.kept, end.share))
-            node = self.cuts[cut][state]
+            if unit.cascade is not None:
+                cascades.append(self._eased(*unit.cascade, state | unit.kept, end.share))
+            node = self.cuts[cut].nodes[state]
         return Chosen(
             strategy=Strategy(
                 cascades=tuple(reversed(cascades)),
                 gone=self.scene.roots(self.scene.everything & ~kept),
                 frugal=self.aim == "memory",
             ),
-            moved_bytes=end.moved_bytes,
-            cycles=end.cycles,
+            moved_bytes=end.total.moved_bytes,
+            cycles=end.total.cycles,
             share=end.share,
         )
 
-    def _eased(self, cascade: Cascade, held: State, share: float) -> Cascade:
+    def _eased(self, ways: Ways, number: int, held: State, share: float) -> Cascade:
         """A cascade; where memory counts, with the largest step for which there is room anyway,
         since other units need more."""
-        span = span_of(self.scene.prepared.rows, cascade.first, cascade.last, cascade.axis)
-        if self.aim != "memory" or span is None:
-            return cascade
-        ways, alive = ways_of(self.scene, span), self.scene.use_of(held)
-        needs = ways.needs(held & ways.crossing, lasting=False)
-        for number in reversed(range(len(needs))):
-            if self.scene.room.share(alive + needs[number]) <= EASE * share:
-                return ways.cascade(number)
-        return cascade
+        if self.aim == "memory":
+            alive, needs = self.scene.use_of(held), ways.needs(held & ways.crossing, lasting=False)
+            for larger in reversed(range(len(needs))):
+                if self.scene.room.share(alive + needs[larger]) <= EASE * share:
+                    return ways.cascade(larger)
+        in_slices = self.in_slices and number == 0
+        return ways.cascade(number, ways.slices.on_demand if in_slices else ())
 
     def _ways(self, first: int) -> list[list[Ways]]:
         """Spans from a stage on, those along alike axes together, short ones first."""
         rows, stages = self.scene.prepared.rows, self.scene.prepared.stages
         found: dict[int, list[Ways]] = {}
         for last in range(first, min(len(stages), first + self.options.most_stages)):
-            for axis in self._axes(last):
+            for axis in self._axes[last]:
                 span = span_of(rows, first, last, axis)
                 # Stages that have nothing to hand over are as well off by themselves.
                 if span is not None and (first == last or span.private):
-                    ways = ways_of(self.scene, span, in_slices=self.in_slices)
-                    found.setdefault(axis, []).append(ways)
+                    found.setdefault(axis, []).append(ways_of(self.scene, span))
         return [*found.values()]
 
-    def _axes(self, last: int) -> list[int]:
-        result = self.scene.prepared.stages[last].results[0]
-        shape = self.scene.prepared.network.by_name[result.tensor].shape
-        rows = self.scene.prepared.rows
-        return [a for a, size in enumerate(shape) if size > 1 and rows.of(last, a) is not None]
+    @cached_property
+    def _axes(self) -> list[list[int]]:
+        """By stage the axes of its result along which it can be the last one of a cascade."""
+        prepared, found = self.scene.prepared, []
+        for number, stage in enumerate(prepared.stages):
+            shape = prepared.network.by_name[stage.results[0].tensor].shape
+            axes = [a for a, size in enumerate(shape) if size > 1]
+            found.append([a for a in axes if prepared.rows.of(number, a) is not None])
+        return found
 
     def _go_striped(self, spot: _Spot, ways: list[list[Ways]], *, has_way: bool) -> bool:
         """Reach what cascades lead to; whether there is any way on, if there was none before."""
-        room = self.scene.room
+        room, in_steps = self.scene.room, self.aim != "memory"
         for along in ways:
             for way in along:
                 # With as little as possible held; longer spans hold more.
-                if not room.fits(spot.alive + way.least_need):
+                least = way.slices.least_need if self.in_slices else way.least_need
+                if not room.fits(spot.alive + least):
                     break
-                for keeping in way.keepings:
-                    alive = spot.alive + keeping[1]
-                    if not room.fits(alive):
-                        continue
-                    if self.aim == "memory":
-                        fits = self._go_row_by_row(spot, way, keeping)
-                    else:
-                        fits = self._go_in_steps(spot, way, keeping, may_skip=has_way)
-                    has_way = has_way or fits
+                if in_steps:
+                    has_way = self._go_in_steps(spot, way, has_way=has_way)
+                else:
+                    has_way = self._go_row_by_row(spot, way, least) or has_way
         return has_way
 
-    def _go_row_by_row(self, spot: _Spot, way: Ways, keeping: Keeping) -> bool:
-        """A span that holds as little as possible."""
-        (kept, kept_use), room = keeping, self.scene.room
-        crossing = (spot.state | kept) & way.crossing
-        use = spot.alive + kept_use + way.row_need(crossing)
-        if not room.fits(use):
-            return False
-        share, cut = room.share(use), way.span.last + 1
-        if not self._is_beaten(cut, spot, kept, (way.least_cost(crossing), share)):
-            self._reach(cut, spot, kept, (way.cost(0, crossing, lasting=False), share))
-        return True
+    def _go_row_by_row(self, spot: _Spot, way: Ways, least_need: Usage) -> bool:
+        """A span that holds as little as possible; whether it fits."""
+        room, at, fits = self.scene.room, self.cuts[way.span.last + 1], False
+        for kept, kept_use in way.keepings:
+            held, alive = spot.state | kept, spot.alive + kept_use
+            crossing = held & way.crossing
+            use = alive + least_need + way.rows_beside(crossing)
+            if room.fits(use):
+                fits, share = True, room.share(use)
+                least = self._value(spot, way.least_cost(crossing), share)
+                if not at.is_beaten(held, least):
+                    cost = way.cost(0, crossing, lasting=False)
+                    self._reach(at, spot, _Unit(kept, cost, share, (way, 0)))
+        return fits
 
-    def _go_in_steps(self, spot: _Spot, way: Ways, keeping: Keeping, *, may_skip: bool) -> bool:
-        """A span with the largest step that fits, constants lasting if that is possible."""
-        kept, kept_use = keeping
-        crossing, cut = (spot.state | kept) & way.crossing, way.span.last + 1
-        if may_skip and self._is_beaten(cut, spot, kept, (way.least_cost(crossing), 0.0)):
-            return False
-        alive = spot.alive + kept_use
-        for lasting in (True, False):
-            needs = way.needs(crossing, lasting=lasting)
-            number = self._largest(needs, alive)
-            if number is not None:
-                share = self.scene.room.share(alive + needs[number])
-                self._reach(cut, spot, kept, (way.cost(number, crossing, lasting=lasting), share))
-                return True
-        return False
+    def _go_in_steps(self, spot: _Spot, way: Ways, *, has_way: bool) -> bool:
+        """A span with the largest step that fits, constants lasting if that is possible.
 
-    def _largest(self, needs: Sequence[Usage], alive: Usage) -> int | None:
-        """The largest step that fits."""
-        fits = self.scene.room.fits
-        low, high = 0, len(needs)
-        best, middle = None, 0
-        while low < high:
-            if fits(alive + needs[middle]):
-                best, low = middle, middle + 1
-            else:
-                high = middle
-            middle = (low + high) // 2
-        return best
+        Whether there is any way on, if there was none before.
+        """
+        room, at = self.scene.room, self.cuts[way.span.last + 1]
+        first, second = self._counts
+        first_total, second_total = spot.total[first], spot.total[second]
+        for kept, kept_use in way.keepings:
+            held, alive = spot.state | kept, spot.alive + kept_use
+            crossing = held & way.crossing
+            if has_way:
+                least = way.least_cost(crossing)
+                if at.is_beaten(held, (first_total + least[first], second_total + least[second])):
+                    continue
+            one_row = alive + way.rows_beside(crossing)
+            lasting = room.fits(one_row + way.lasting_needs[0])
+            if lasting or room.fits(one_row + way.least_need):
+                has_way, needs = True, way.needs(crossing, lasting=lasting)
+                number = room.most_fitting(needs, alive)
+                cost = way.cost(number, crossing, lasting=lasting)
+                value = first_total + cost[first], second_total + cost[second]
+                if not at.is_beaten(held, value):
+                    unit = _Unit(kept, cost, room.share(alive + needs[number]), (way, number))
+                    self._reach(at, spot, unit)
+        return has_way
+
+    def _value(self, spot: _Spot, cost: Cost, share: float) -> Value:
+        """What a unit from a spot leads to."""
+        first, second = self._counts
+        total = spot.total
+        if self.aim == "memory":
+            share = max(spot.share, share)
+            return share, total[first] + cost[first], total[second] + cost[second]
+        return total[first] + cost[first], total[second] + cost[second]
+
+    def _reach(self, at: _Cut, spot: _Spot, unit: _Unit) -> None:
+        """Remember a unit that goes up to a cut, if no better way is known."""
+        value, state = self._value(spot, unit.cost, unit.share), spot.state | unit.kept
+        if not at.is_beaten(state, value):
+            total = Cost(*map(add, spot.total, unit.cost))
+            share = max(spot.share, unit.share)
+            at.reach(state, _Node(value, share, total, (spot.cut, spot.state), unit))
 
     def _alone(self, number: int) -> _Alone:
         """A stage by itself: constants come as it goes along."""
@@ -313,31 +363,40 @@ class _Chooser:
 
     def _go_alone(self, spot: _Spot, alone: _Alone, keeps: tuple[Keeping, ...]) -> bool:
         """Reach what a stage leads to with everything that it touches kept; whether it fits."""
-        room, fits = self.scene.room, False
+        room, at, fits = self.scene.room, self.cuts[spot.cut + 1], False
         for kept, kept_use in keeps:
             use = spot.alive + kept_use + alone.constants
             use -= self.scene.use_of(alone.replaced & spot.state)
             if not alone.touched & ~(spot.state | kept) and room.fits(use):
-                self._reach(spot.cut + 1, spot, kept, (alone.cost, room.share(use)))
+                self._reach(at, spot, _Unit(kept, alone.cost, room.share(use)))
                 fits = True
         return fits
 
     def _go_cut_small(self, spot: _Spot, keeps: tuple[Keeping, ...]) -> None:
         """Reach what a stage by itself leads to, cut as it fits: tiles come and go, some of them
         several times."""
-        scene, number = self.scene, spot.cut
+        scene, number, at = self.scene, spot.cut, self.cuts[spot.cut + 1]
         for kept, kept_use in keeps:
             held, share = spot.state | kept, 1.0
             if self.aim == "memory":
                 tiles = scene.smallest_tiles(number, held)
                 share = scene.room.share(spot.alive + kept_use + tiles)
-            if self._is_beaten(number + 1, spot, kept, (NOTHING, share)):
+            if at.is_beaten(held, self._value(spot, self._least_cut(number, held), share)):
                 continue
-            tiling = scene.tiling(number, held)
+            tiling = scene.tiling(number, held, self._goal)
             if tiling is not None:
                 cost = Cost(
                     moved_bytes=int(tiling.moved_bytes),
                     energy_pj=tiling.moved_bytes * scene.coming.pj_per_byte,
                     cycles=tiling.cycles,
                 )
-                self._reach(number + 1, spot, kept, (cost, share))
+                self._reach(at, spot, _Unit(kept, cost, share))
+
+    def _least_cut(self, number: int, held: State) -> Cost:
+        """What a stage takes at least, however it is cut."""
+        scene, moved = self.scene, self.scene.least_cut(number, held)
+        return Cost(
+            moved_bytes=moved.size_bytes,
+            energy_pj=moved.size_bytes * scene.coming.pj_per_byte,
+            cycles=moved.cycles_with(scene.least_cycles(number, self._goal)),
+        )

@@ -4,7 +4,7 @@ Bytes in several memories are one number with a field of bits for each memory: s
 use together is a sum, and whether that fits takes one comparison.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -28,6 +28,11 @@ class Room:
         """So many bytes of a memory."""
         return size << self._shifts.get(memory, self._elsewhere)
 
+    def each_use(self, memory: str, sizes: Sequence[int]) -> list[Usage]:
+        """Each of so many bytes of a memory."""
+        shift = self._shifts.get(memory, self._elsewhere)
+        return [size << shift for size in sizes]
+
     def uses(self, sizes: Mapping[str, int]) -> Usage:
         """So many bytes of several memories."""
         return sum(self.use(memory, size) for memory, size in sizes.items())
@@ -35,6 +40,19 @@ class Room:
     def fits(self, use: Usage) -> bool:
         """Whether everything has room; nothing has it in what is no scratchpad."""
         return self._limit - use & self._guards == self._guards
+
+    def most_fitting(self, uses: Sequence[Usage], alive: Usage) -> int:
+        """The number of the last of ever larger uses that has room beside what is alive; the
+        first one has."""
+        left, guards = self._limit - alive, self._guards
+        best, low, high = 0, 1, len(uses)
+        while low < high:
+            middle = (low + high) // 2
+            if left - uses[middle] & guards == guards:
+                best, low = middle, middle + 1
+            else:
+                high = middle
+        return best
 
     def share(self, use: Usage) -> float:
         """The part of the scratchpad that is filled most."""

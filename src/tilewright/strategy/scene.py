@@ -6,8 +6,10 @@ choice in the end, and keeps what is really best.
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
+from itertools import product
+from math import prod
 
 from tilewright.machine.model import OUTPUT_OPERAND
 from tilewright.mapping.network import default_vector_unit
@@ -16,8 +18,15 @@ from tilewright.program.lower import Prepared
 from tilewright.program.residence import Residence
 from tilewright.program.slicing import SLICE, Slicing
 from tilewright.program.tenants import slice_constants
-from tilewright.program.tile import TASK_CYCLES, Goal, Tiling, smallest, tile_bytes
+from tilewright.program.tile import TASK_CYCLES, Goal, Tiling, Work, smallest, tile_bytes
+from tilewright.strategy.cut_bounds import LeastMoved, least_moved
 from tilewright.strategy.room import Room, Usage
+
+MOST_KEEPINGS = 8
+"""So many ways to keep some of a unit's results are looked at; otherwise all or none."""
+
+Keeping = tuple[int, Usage]
+"""Tensors that are kept, as bits, and the room that they take."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -50,12 +59,18 @@ class Scene:
     prepared: Prepared
     residence: Residence
     _constants: dict[tuple[int, str], list[tuple[str, int, bool]]] = field(default_factory=dict)
+    _uses: dict[int, Usage] = field(default_factory=dict)
+    _keepings: dict[tuple[str, ...], tuple[Keeping, ...]] = field(default_factory=dict)
+    _slice_constants: dict[Slicing, Mapping[str, int]] = field(default_factory=dict)
     _cycles: dict[tuple[int, str, int], float] = field(default_factory=dict)
+    _works: dict[tuple[int, int], Work] = field(default_factory=dict)
     _smallest: dict[tuple[int, int], Usage] = field(default_factory=dict)
-    _tilings: dict[tuple[int, int], Tiling | None] = field(default_factory=dict)
+    _least_cuts: dict[tuple[int, int], LeastMoved] = field(default_factory=dict)
+    _tilings: dict[tuple[Goal, int, int], Tiling | None] = field(default_factory=dict)
+    _residences: dict[Goal, Residence] = field(default_factory=dict)
 
     @cached_property
-    def remembered(self) -> dict[tuple[int, int, int, bool], object]:
+    def remembered(self) -> dict[tuple[int, int, int], object]:
         """What others work out about spans: the same for all goals, and for all sizes of
         scratchpads with which tensors and constants have the same places."""
         return self.prepared.remembered.setdefault(self._alike, {})
@@ -123,7 +138,24 @@ class Scene:
 
     def use_of(self, mask: int) -> Usage:
         """Room that some tensors take if they are kept."""
-        return sum([self._figures[bit][1] for bit in _bits_in(mask)])
+        if mask not in self._uses:
+            self._uses[mask] = sum([self._figures[bit][1] for bit in _bits_in(mask)])
+        return self._uses[mask]
+
+    def keepings(self, roots: tuple[str, ...]) -> tuple[Keeping, ...]:
+        """All ways to keep some of the tensors that a unit makes."""
+        if roots not in self._keepings:
+            ways = []
+            for root in roots:
+                life, bit = self.lives[root], self.bits[root]
+                ways.append([kept for kept, may in ((bit, life.may_stay), (0, life.may_go)) if may])
+            if prod(map(len, ways)) > MOST_KEEPINGS:
+                # All or nothing: what is between is for smaller units to decide.
+                choices = dict.fromkeys((sum(w[0] for w in ways), sum(w[-1] for w in ways)))
+            else:
+                choices = dict.fromkeys(map(sum, product(*ways)))
+            self._keepings[roots] = tuple([(mask, self.use_of(mask)) for mask in choices])
+        return self._keepings[roots]
 
     @cached_property
     def _figures(self) -> Mapping[int, tuple[str, Usage]]:
@@ -134,12 +166,24 @@ class Scene:
         }
 
     @cached_property
-    def made(self) -> Sequence[Sequence[str]]:
+    def made(self) -> Sequence[tuple[str, ...]]:
         """By stage, the tensors whose lives begin there."""
         found: list[list[str]] = [[] for _ in self.prepared.stages]
         for root, life in self.lives.items():
             if life.first >= 0:
                 found[life.first].append(root)
+        return [tuple(roots) for roots in found]
+
+    @cached_property
+    def results(self) -> Sequence[Sequence[tuple[int, int]]]:
+        """By stage the bytes of each result, and the bit that says that it is kept and stays
+        inside."""
+        network, found = self.prepared.network, []
+        for number, stage in enumerate(self.prepared.stages):
+            root = self.prepared.rows.root(number)
+            life = self.lives.get(root)
+            bit = 0 if life is None or life.is_result else self.bits[root]
+            found.append([(bit, network.by_name[o.tensor].size_bytes) for o in stage.results])
         return found
 
     @cached_property
@@ -151,7 +195,11 @@ class Scene:
 
     def rounded(self, memory: str, size: int) -> int:
         """Bytes that a buffer takes in a memory."""
-        return _rounded(size, self.prepared.places.named(memory, 0).alignment_bytes)
+        return _rounded(size, self.alignment(memory))
+
+    def alignment(self, memory: str) -> int:
+        """What the bytes of buffers in a memory are rounded up to."""
+        return self.prepared.places.named(memory, 0).alignment_bytes
 
     @cached_property
     def input_memory(self) -> str:
@@ -194,6 +242,11 @@ class Scene:
 
     def slice_constants(self, slicing: Slicing) -> Mapping[str, int]:
         """Bytes by memory of the constants for the smallest slice of what is made on demand."""
+        if slicing not in self._slice_constants:
+            self._slice_constants[slicing] = self._slice_constants_of(slicing)
+        return self._slice_constants[slicing]
+
+    def _slice_constants_of(self, slicing: Slicing) -> Mapping[str, int]:
         maker = self.prepared.stages[slicing.maker]
         homes = Homes(self.prepared.network, self.prepared.places, self.prepared.storage)
         length = min(SLICE, maker.op.sizes[slicing.made_loop])
@@ -206,12 +259,13 @@ class Scene:
     @cached_property
     def _least_constants(self) -> list[dict[str, int]]:
         return [
-            self._smallest_tiles(number, constants=True)
+            self._tile_sizes(self.residence.work(number), constants=True)
             for number in range(len(self.prepared.stages))
         ]
 
-    def _smallest_tiles(self, number: int, *, constants: bool) -> dict[str, int]:
-        tenants, lengths = smallest(self.residence.work(number))
+    def _tile_sizes(self, work: Work, *, constants: bool) -> dict[str, int]:
+        """Bytes by memory of the smallest tiles of a stage's operands, or of its constants."""
+        tenants, lengths = smallest(work)
         found: dict[str, int] = {}
         for tenant in tenants:
             if tenant.constant or not constants:
@@ -221,32 +275,54 @@ class Scene:
 
     def smallest_tiles(self, number: int, held: int) -> Usage:
         """Room for the smallest tiles of a stage's operands, if only some tensors are kept."""
-        key = number, held
+        key = number, held & self._touched[number]
         if key not in self._smallest:
-            with self._only(held):
-                sizes = self._smallest_tiles(number, constants=False)
+            sizes = self._tile_sizes(self._work(*key), constants=False)
             self._smallest[key] = self.room.uses(sizes)
         return self._smallest[key]
 
-    def tiling(self, number: int, held: int) -> Tiling | None:
-        """How a stage is cut if only some tensors are kept; None if it does not fit."""
+    def least_cut(self, number: int, held: int) -> LeastMoved:
+        """What has to be moved however a stage is cut, if only some tensors are kept."""
+        key = number, held & self._touched[number]
+        if key not in self._least_cuts:
+            self._least_cuts[key] = least_moved(self._work(*key))
+        return self._least_cuts[key]
+
+    def _work(self, number: int, held: int) -> Work:
+        """A stage with tiles of what is not kept; which other tensors are kept does not matter."""
         key = number, held
+        if key not in self._works:
+            with _only(self.residence, self._others(held)):
+                self._works[key] = self.residence.work(number)
+        return self._works[key]
+
+    @cached_property
+    def _touched(self) -> list[int]:
+        """By stage the tensors that it reads or makes, as bits."""
+        storage = self.prepared.storage
+        return [
+            self.mask(storage[o.tensor].root for o in (*stage.inputs, *stage.results))
+            for stage in self.prepared.stages
+        ]
+
+    def tiling(self, number: int, held: int, goal: Goal) -> Tiling | None:
+        """How a stage is cut for a goal if only some tensors are kept; None if it does not fit."""
+        key = goal, number, held
         if key not in self._tilings:
-            with self._only(held):
-                self._tilings[key] = self.residence.tiling(number)
+            residence = self._residence(goal)
+            with _only(residence, self._others(held)):
+                self._tilings[key] = residence.tiling(number)
         return self._tilings[key]
 
-    @contextmanager
-    def _only(self, held: int) -> Iterator[None]:
-        """The residence while only some tensors are kept."""
-        residence = self.residence
-        before, waiting = dict(residence.gone), residence.waiting
-        residence.gone.update(dict.fromkeys(self.roots(self.everything & ~held)))
-        residence.waiting = ()
-        yield
-        residence.gone.clear()
-        residence.gone.update(before)
-        residence.waiting = waiting
+    def _residence(self, goal: Goal) -> Residence:
+        """The residence that chooses tiles for a goal."""
+        if goal not in self._residences:
+            self._residences[goal] = replace(self.residence, goal=goal, _tilings={})
+        return self._residences[goal]
+
+    def _others(self, held: int) -> list[str]:
+        """All tensors but some."""
+        return [root for root, bit in self.bits.items() if not held & bit]
 
     def compute_cycles(self, number: int, loop: str, rows: int, turns: int) -> float:
         """Cycles of a stage that makes so many rows at once, in so many turns."""
@@ -254,6 +330,28 @@ class Scene:
         if key not in self._cycles:
             self._cycles[key] = self._turn_cycles(number, loop, rows)
         return turns * self._cycles[key]
+
+    def least_cycles(self, number: int, goal: Goal) -> float:
+        """What a stage takes to compute however it is cut for a goal, as far as that is known."""
+        if self.prepared.costs.core_model is None and goal == "latency":
+            # Cycles are those of mappings in the end.
+            return 0.0
+        return self._least_cycles[number]
+
+    @cached_property
+    def _least_cycles(self) -> list[float]:
+        model, stages = self.prepared.costs.core_model, self.prepared.stages
+        estimates = [self.compute_cycles(number, "", 0, 1) for number in range(len(stages))]
+        if model is None:
+            return estimates
+        if self.prepared.places.cores > 1:
+            return [0.0] * len(stages)
+        known = [model.fewest_cycles(stage.op) for stage in stages]
+        return [
+            # Tiles that the model does not know are estimated.
+            estimate if fewest is None else min(estimate, fewest + TASK_CYCLES)
+            for estimate, fewest in zip(estimates, known, strict=True)
+        ]
 
     def _turn_cycles(self, number: int, loop: str, rows: int) -> float:
         stage = self.prepared.stages[number]
@@ -305,7 +403,7 @@ class Scene:
         )
 
 
-def scene_of(prepared: Prepared, goal: Goal) -> Scene | None:
+def scene_of(prepared: Prepared) -> Scene | None:
     """What can be decided for a prepared network; nothing where results have no scratchpad."""
     if prepared.places.home(OUTPUT_OPERAND) is None:
         return None
@@ -315,10 +413,20 @@ def scene_of(prepared: Prepared, goal: Goal) -> Scene | None:
         prepared.costs,
         prepared.stages,
         prepared.storage,
-        goal,
+        "latency",
+        shares=prepared.shares,
     )
     residence.begin()
     return Scene(prepared=prepared, residence=residence)
+
+
+@contextmanager
+def _only(residence: Residence, gone: Sequence[str]) -> Iterator[None]:
+    """A residence while some tensors are not kept."""
+    before, waiting = residence.gone, residence.waiting
+    residence.gone, residence.waiting = {**before, **dict.fromkeys(gone)}, ()
+    yield
+    residence.gone, residence.waiting = before, waiting
 
 
 def _bits_in(mask: int) -> Iterator[int]:

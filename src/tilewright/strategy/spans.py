@@ -2,28 +2,30 @@
 
 In the long run every stage of a cascade makes rows at a fixed rate: `rate` rows for every row of
 the last result, and `lead` rows ahead of it. What has to be held between two stages follows.
+
+Thousands of spans are looked at for a network. Each is made from its tail, the span without its
+first stage, of which it changes little.
 """
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from math import ceil
+from math import ceil, inf
+from typing import NamedTuple
 
 from tilewright.program.rows import RowRead, Rows, StageRows
 from tilewright.program.slicing import Slicing, slicing
 from tilewright.units import packed_bytes
 
 
-@dataclass(frozen=True, slots=True)
-class Pace:
+class Pace(NamedTuple):
     """How fast a stage makes rows, and how far it is ahead of the last one."""
 
     rate: float
     lead: float
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Hold:
+class Hold(NamedTuple):
     """Rows of a tensor that are held: those between its readers, and what comes at once."""
 
     window: int
@@ -47,7 +49,11 @@ class Hold:
         return self.row_elements * waiting + self.row_elements // length * piece * coming
 
 
-@dataclass(frozen=True, kw_only=True)
+Readers = Mapping[str, Sequence[tuple[int, RowRead]]]
+"""By storage the stages that read rows of it, in their order."""
+
+
+@dataclass(kw_only=True, eq=False)
 class Span:
     """Stages `first` to `last` along an axis of the last result."""
 
@@ -55,112 +61,46 @@ class Span:
     first: int
     last: int
     axis: int
+    size: int
+    """Rows of the last result."""
+    steps: Sequence[tuple[int, bool]]
+    """Steps from the one that takes least memory to all rows at once; the first not eager."""
     linked: Mapping[int, StageRows]
     tail: "Span | None"
-    """The same without the first stage: what that does not touch is known from there."""
+    axes: Mapping[str, int]
+    """By storage the axis along which the span goes through it."""
+    made: frozenset[str]
+    """Storages in which results of the stages lie."""
+    readers: Readers
+    inputs: tuple[str, ...]
+    """Tensors that come from outside the cascade row by row."""
+    whole_names: tuple[str, ...]
+    """Tensors that some stage reads as a whole all the time, in the order of stages."""
+    wholes: tuple[str, ...]
+    """The storages of those."""
+    settled: tuple[str, ...]
+    """Tensors that never leave the span, but would leave the tail."""
+    private: tuple[str, ...]
+    """All tensors that never leave the span, in a fixed order."""
+    ends: tuple[int, ...]
+    """Stages whose results leave the span."""
+    paces: Mapping[int, Pace]
+    """The pace of every stage."""
+    holds: Mapping[str, Hold]
+    """What is held of each tensor, as a function of the step."""
 
-    @cached_property
-    def private(self) -> tuple[str, ...]:
-        """Tensors that never leave the cascade, in a fixed order."""
-        known = () if self.tail is None else self.tail.private
-        stage = self.linked[self.first]
-        touched = dict.fromkeys((stage.root, *(read.root for read in stage.reads)))
-        return (*(root for root in touched if self.rows.is_private(root, self.linked)), *known)
-
-    @cached_property
-    def readers(self) -> Mapping[str, Sequence[tuple[int, RowRead]]]:
-        """Who reads rows of each tensor."""
-        known = {} if self.tail is None else self.tail.readers
-        found: dict[str, list[tuple[int, RowRead]]] = {}
-        for read in self.linked[self.first].reads:
-            found.setdefault(read.root, []).append((self.first, read))
-        for root, readers in found.items():
-            readers.extend(known.get(root, ()))
-        return {**known, **found}
-
-    @cached_property
-    def inputs(self) -> tuple[str, ...]:
-        """Tensors that come from outside the cascade row by row."""
-        made = {stage.root for stage in self.linked.values()}
-        return tuple(root for root in self.readers if root not in made)
-
-    @cached_property
-    def wholes(self) -> tuple[str, ...]:
-        """Tensors that are read as a whole all the time."""
-        names = [name for n in sorted(self.linked) for name in self.linked[n].wholes]
-        return tuple(dict.fromkeys(self.rows.storage[name].root for name in names))
-
-    @cached_property
-    def ends(self) -> tuple[int, ...]:
-        """Stages whose results leave the cascade."""
-        inside = set(self.private)
-        return tuple(n for n in sorted(self.linked) if self.linked[n].root not in inside)
-
-    @cached_property
+    @property
     def crossing(self) -> tuple[str, ...]:
         """Tensors that are also there before or after the cascade."""
         ends = (self.linked[number].root for number in self.ends)
         return tuple(dict.fromkeys((*self.inputs, *self.wholes, *ends)))
 
-    @property
-    def size(self) -> int:
-        """Rows of the last result."""
-        return self.linked[self.last].size
-
-    @cached_property
-    def steps(self) -> Sequence[tuple[int, bool]]:
-        """Steps from the one that takes least memory to all rows at once; the first not eager."""
-        found = [(1, False)]
-        step = 1
-        while step < self.size:
-            found.append((step, True))
-            step *= 2
-        return (*found, (self.size, True))
-
-    @cached_property
-    def paces(self) -> Mapping[int, Pace]:
-        """The pace of every stage."""
-        found = {} if self.tail is None else dict(self.tail.paces)
-        stage = self.linked[self.first]
-        takes = [_taken(read, found[n]) for n, read in self._readers_of(self.first)]
-        rate, lead = (stage.size / self.size, 0.0) if not takes else (0.0, 0.0)
-        rate = max([rate, *(pace.rate for pace in takes)])
-        found[self.first] = Pace(rate, max([lead, *(pace.lead for pace in takes)]))
-        return found
-
-    def _readers_of(self, number: int) -> list[tuple[int, RowRead]]:
-        readers = self.readers.get(self.linked[number].root, [])
-        return [(n, r) for n, r in readers if self.rows.makes(number, r.tensor)]
-
-    @cached_property
-    def holds(self) -> Mapping[str, Hold]:
-        """What is held of each tensor, as a function of the step."""
-        found = {} if self.tail is None else dict(self.tail.holds)
-        for read in self.linked[self.first].reads:
-            found[read.root] = self._hold(read.root)
-        return found
-
-    def _hold(self, root: str) -> Hold:
-        readers = self.readers[root]
-        ratios = [(read.factor / read.divisor, self.paces[n], read) for n, read in readers]
-        ahead = max(_taken(read, pace).lead for _, pace, read in ratios)
-        behind = min(ratio * pace.lead + read.low / read.divisor for ratio, pace, read in ratios)
-        tensor, length = self.rows.network.by_name[root], readers[0][1].size
-        return Hold(
-            window=max(0, ceil(ahead - behind)),
-            growth=max(ratio * pace.rate for ratio, pace, _ in ratios),
-            least_growth=max(ratio for ratio, _, _ in ratios),
-            length=length,
-            row_elements=tensor.elements // length,
-            bits=tensor.bits,
-        )
-
     @cached_property
     def on_demand(self) -> Mapping[str, Slicing]:
-        """Tensors that can be made in slices."""
-        found = {}
+        """Tensors that can be made in slices: private ones, whose readers are all known."""
+        found = {} if self.tail is None else dict(self.tail.on_demand)
         for number, stage in self.linked.items():
-            way = slicing(self.rows, self.linked, number)
+            way = slicing(self.rows, self.linked, number) if stage.root in self.settled else None
             if way is not None:
                 found[stage.root] = way
         return found
@@ -191,20 +131,161 @@ def span_of(rows: Rows, first: int, last: int, axis: int) -> Span | None:
         tail = span_of(rows, first + 1, last, axis) if first < last else None
         # Stages that cannot go together cannot with another one before them either.
         is_open = tail is not None or first == last
-        linked = rows.linked(*key) if is_open else None
-        rows.remembered[key] = (
-            None
-            if linked is None
-            else Span(rows=rows, first=first, last=last, axis=axis, linked=linked, tail=tail)
-        )
+        rows.remembered[key] = _grown(rows, tail, first, axis) if is_open else None
     found = rows.remembered[key]
     return found if isinstance(found, Span) else None
 
 
-def _taken(read: RowRead, pace: Pace) -> Pace:
-    """The pace at which rows of a tensor are wanted by a stage that has a pace."""
-    ratio = read.factor / read.divisor
-    return Pace(
-        rate=ratio * pace.rate,
-        lead=ratio * pace.lead + (read.high - read.factor) / read.divisor + 1,
+def _grown(rows: Rows, tail: Span | None, first: int, axis: int) -> Span | None:
+    """A tail with another stage before it; None if that one cannot go along."""
+    found = _linked(rows, tail, first, axis)
+    if found is None:
+        return None
+    stage, axes = found
+    before = _of_no_stages(rows, first, axis, stage) if tail is None else tail
+    made = before.made | {stage.root}
+    readers = _readers(before.readers, first, stage)
+    touched = dict.fromkeys((stage.root, *[read.root for read in stage.reads]))
+    settled = tuple(
+        [
+            root
+            for root in touched
+            if root in made and root in readers and rows.is_used_within(root, first, before.last)
+        ]
     )
+    ends = before.ends
+    if settled:
+        ends = tuple([number for number in ends if before.linked[number].root not in settled])
+    whole_names = (*stage.wholes, *before.whole_names)
+    paces = {**before.paces, first: _pace(before, first, stage)}
+    holds = dict(before.holds)
+    for read in stage.reads:
+        holds[read.root] = _hold(rows, read.root, readers[read.root], paces)
+    return Span(
+        rows=rows,
+        first=first,
+        last=before.last,
+        axis=axis,
+        size=before.size,
+        steps=before.steps,
+        linked={**before.linked, first: stage},
+        tail=tail,
+        axes=axes,
+        made=made,
+        readers=readers,
+        inputs=tuple([root for root in readers if root not in made]),
+        whole_names=whole_names,
+        wholes=tuple(dict.fromkeys([rows.storage[name].root for name in whole_names])),
+        settled=settled,
+        private=(*settled, *before.private),
+        ends=ends if stage.root in settled else (first, *ends),
+        paces=paces,
+        holds=holds,
+    )
+
+
+def _linked(
+    rows: Rows, tail: Span | None, first: int, axis: int
+) -> tuple[StageRows, Mapping[str, int]] | None:
+    """The rows of a stage in front of a tail, and the axes of all storages.
+
+    None if it has no such rows, or reads a result as a whole, or makes what is so read.
+    """
+    axes = {} if tail is None else dict(tail.axes)
+    stage = rows.of(first, axes.setdefault(rows.root(first), axis))
+    if stage is None:
+        return None
+    for read in stage.reads:
+        if axes.setdefault(read.root, read.axis) != read.axis:
+            return None
+    last = first if tail is None else tail.last
+    if any(rows.makers(name, range(first, last + 1)) for name in stage.wholes):
+        return None
+    if tail is not None and any(rows.makes(first, name) for name in tail.whole_names):
+        return None
+    return stage, axes
+
+
+def _of_no_stages(rows: Rows, last: int, axis: int, stage: StageRows) -> Span:
+    """What comes before the last stage of all spans that end with it."""
+    steps = [(1, False)]
+    step = 1
+    while step < stage.size:
+        steps.append((step, True))
+        step *= 2
+    return Span(
+        rows=rows,
+        first=last + 1,
+        last=last,
+        axis=axis,
+        size=stage.size,
+        steps=(*steps, (stage.size, True)),
+        linked={},
+        tail=None,
+        axes={},
+        made=frozenset(),
+        readers={},
+        inputs=(),
+        whole_names=(),
+        wholes=(),
+        settled=(),
+        private=(),
+        ends=(),
+        paces={},
+        holds={},
+    )
+
+
+def _readers(known: Readers, first: int, stage: StageRows) -> Readers:
+    """Who reads rows of each storage, a stage before all those that are known."""
+    found: dict[str, list[tuple[int, RowRead]]] = {}
+    for read in stage.reads:
+        found.setdefault(read.root, []).append((first, read))
+    for root, readers in found.items():
+        readers.extend(known.get(root, ()))
+    return {**known, **found}
+
+
+def _pace(tail: Span, first: int, stage: StageRows) -> Pace:
+    """The pace of a stage before a tail, from those who read what it makes."""
+    taking = [
+        (tail.paces[number], read)
+        for number, read in tail.readers.get(stage.root, ())
+        if tail.rows.makes(first, read.tensor)
+    ]
+    if not taking:
+        return Pace(stage.size / tail.size, 0.0)
+    return Pace(
+        rate=max([read.factor / read.divisor * pace.rate for pace, read in taking]),
+        lead=max([0.0, *[_wanted_lead(read, pace.lead) for pace, read in taking]]),
+    )
+
+
+def _hold(
+    rows: Rows,
+    root: str,
+    readers: Sequence[tuple[int, RowRead]],
+    paces: Mapping[int, Pace],
+) -> Hold:
+    """What is held of a tensor for those who read it."""
+    ahead, behind, growth, least_growth = -inf, inf, 0.0, 0.0
+    for number, read in readers:
+        ratio, pace = read.factor / read.divisor, paces[number]
+        ahead = max(ahead, _wanted_lead(read, pace.lead))
+        behind = min(behind, ratio * pace.lead + read.low / read.divisor)
+        growth = max(growth, ratio * pace.rate)
+        least_growth = max(least_growth, ratio)
+    tensor, length = rows.network.by_name[root], readers[0][1].size
+    return Hold(
+        window=max(0, ceil(ahead - behind)),
+        growth=growth,
+        least_growth=least_growth,
+        length=length,
+        row_elements=tensor.elements // length,
+        bits=tensor.bits,
+    )
+
+
+def _wanted_lead(read: RowRead, lead: float) -> float:
+    """How far ahead rows of a tensor are wanted by a stage that is so far ahead itself."""
+    return read.factor / read.divisor * lead + (read.high - read.factor) / read.divisor + 1

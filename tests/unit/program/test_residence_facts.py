@@ -3,7 +3,7 @@
 import pytest
 from tests.small_machines import Kind, Small, small_machine
 
-from tilewright.network.graph import Network, Operand, Tensor
+from tilewright.network.graph import Index, Network, Operand, Tensor
 from tilewright.network.zoo import layers
 from tilewright.network.zoo.layers import Draft
 from tilewright.program.boxes import Footprint, touched
@@ -148,3 +148,18 @@ def test_a_footprint_is_what_is_touched_whatever_was_asked_before() -> None:
             assert print_of_data.box(ranges) == touched(data, ranges, shape)
     unknown = Operand(name="I", tensor="x", index=None)
     assert Footprint(unknown, shape).box(full) == ((0, 1), (0, 4), (0, 8), (0, 8))
+
+
+def test_a_footprint_ends_where_its_tensor_ends() -> None:
+    # A loop of ten steps over an axis of eight elements, which are its positions.
+    operand = Operand(name="I", tensor="x", index=(Index((("OX", 1),)),))
+    footprint = Footprint(operand, (8,))
+    spans = [(0, 8), (3, 8), (3, 10), (8, 10)]
+    assert [footprint.box({"OX": span}) for span in spans] == [
+        ((0, 8),),
+        ((3, 8),),
+        ((3, 8),),
+        ((8, 8),),
+    ]
+    moved = Operand(name="I", tensor="x", index=(Index((("OX", 1),), -2),))
+    assert Footprint(moved, (8,)).box({"OX": (0, 4)}) == ((0, 2),)

@@ -1,16 +1,18 @@
 """Rolling buffers that several tensors share: who waits for whom."""
 
-from tests.cascade_cases import cascaded
+from tests.cascade_cases import QUICK, cascaded
 from tests.program_faults import faults
 from tests.small_machines import Small, small_machine
 
 from tilewright.network.graph import Network, Tensor
 from tilewright.network.zoo import layers
 from tilewright.network.zoo.layers import Draft
-from tilewright.program.cascade import Cascade
+from tilewright.program.cascade import Cascade, Strategy
+from tilewright.program.lower import lower, prepare
 from tilewright.program.model import Program
 
 COLUMNS, CHANNELS = 3, 1
+ORDER = ("before", "made", "last", "after", "joined", "end")
 
 
 def exp(net: Draft, name: str, data: Tensor) -> Tensor:
@@ -70,3 +72,23 @@ def test_only_what_a_cascade_reads_comes_through_its_ring() -> None:
     ]
     assert reads
     assert set(reads) == {(13, 26)}
+
+
+def test_what_passes_through_a_ring_is_read_there_only_while_the_ring_is() -> None:
+    # All three read all of x; the cascade of the second and what follows it takes it in one step.
+    net = layers.draft("thrice", 8)
+    data = layers.given(net, "x", (1, 2, 4, 6))
+    before, made, after = (exp(net, name, data) for name in ("before", "made", "after"))
+    last = layers.max_pool(net, "last", made, layers.square(1))
+    joined = layers.concat(net, "joined", [before, last, after], 1)
+    network = net.finish(exp(net, "end", joined))
+    order = [next(op for op in network.ops if op.name == name) for name in ORDER]
+    found = lower(
+        prepare(network, small_machine(Small()), order, QUICK),
+        "latency",
+        Strategy(cascades=(Cascade(first=1, last=2, axis=2, step=4),)),
+    ).program
+    assert faults(found, network) == []
+    reads = {task.op: found.buffers[task.reads[0].buffer] for task in found.tasks if task.op}
+    ring = {name: buffer.view is not None for name, buffer in reads.items()}
+    assert (ring["before"], ring["made"], ring["after"]) == (False, True, False)

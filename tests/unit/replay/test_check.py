@@ -73,6 +73,22 @@ class TestStructure:
             "task load x writes [0:5, 0:4] of buffer x@cmx[0], which holds [0:4, 0:4] only"
         ]
 
+    def test_a_number_of_more_than_64_bits(self, draft: Draft) -> None:
+        load = task(draft, "load x")
+        change_task(draft, "load x", replace(load, writes=(Access(3, rows(0, 1 << 63)),)))
+        wanted = ["there is a number of more than 64 bits, which no machine counts"]
+        assert messages(draft) == wanted
+        change_task(draft, "load x", load)
+        draft.slots[0] = Slot(start_cycle=1 << 63, end_cycle=(1 << 63) + load.cycles)
+        assert messages(draft) == wanted
+
+    def test_an_access_with_an_axis_too_few(self, draft: Draft) -> None:
+        load = task(draft, "load x")
+        change_task(draft, "load x", replace(load, writes=(Access(3, ((0, 4),)),)))
+        assert messages(draft) == [
+            "task load x writes [0:4] of buffer x@cmx[0], which holds [0:4, 0:4] only"
+        ]
+
     def test_a_view_that_sticks_out_of_its_root(self, draft: Draft) -> None:
         at = number(draft, "d@cmx[0]")
         draft.buffers[at] = replace(draft.buffers[at], view=View(5, (5, 0)))
@@ -166,6 +182,13 @@ class TestTime:
             "load x (cycles 0 to 6)"
         ]
 
+    def test_a_control_edge_to_a_task_that_still_runs(self, draft: Draft) -> None:
+        found = problems(replace(draft.timetable(), edges=((0, 1),)))
+        assert [p.message for p in found] == [
+            "load w (cycles 4 to 10) starts too early: a control edge makes it wait for "
+            "load x (cycles 0 to 6)"
+        ]
+
     def test_a_control_edge_that_is_not_kept(self, draft: Draft) -> None:
         found = problems(replace(draft.timetable(), edges=((8, 7), (0, 2))))
         assert [p.message for p in found] == [
@@ -214,6 +237,18 @@ class TestMemory:
         assert messages(draft)[-1] == (
             "buffers c@cmx[0] and e@cmx[0] lie on the same bytes of cmx[0]: 32 to 56, "
             "at cycles 18 to 26"
+        )
+
+    def test_what_is_given_is_there_from_the_start_even_if_it_is_written_later(
+        self, draft: Draft
+    ) -> None:
+        # The store writes e at 26 to 34; as it is given, x lies on its bytes from the start.
+        draft.given.append(number(draft, "e@dram"))
+        assert messages(draft) == []
+        move_to(draft, "e@dram", 8)
+        assert (
+            "buffers x@dram and e@dram lie on the same bytes of dram: 8 to 16, at cycles 0 to 6"
+            in messages(draft)
         )
 
     def test_what_is_given_is_there_from_the_start_and_a_result_to_the_end(

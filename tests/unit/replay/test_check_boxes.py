@@ -3,10 +3,23 @@
 import random
 from itertools import product
 
+import numpy as np
 import pytest
 
 from tilewright.program.model import Box
-from tilewright.replay.check_boxes import fill, overlapping_pairs, uncovered, volume
+from tilewright.replay import check_boxes
+from tilewright.replay.check_boxes import (
+    FEW_BOXES,
+    are_outside,
+    box_array,
+    box_at,
+    fill,
+    is_full,
+    overlapping_pairs,
+    pairs_before,
+    uncovered,
+    volume,
+)
 
 
 def points(box: Box) -> set[tuple[int, ...]]:
@@ -56,3 +69,43 @@ def test_without_one_tile_others_twice_or_outside_do_not_fill_the_box(lost: int)
         left = uncovered(whole, boxes)
         assert sum(map(volume, left)) == 2
         assert set().union(*map(points, left)) == points(grid[lost])
+
+
+@pytest.mark.parametrize("at_a_time", [1, 3, 1 << 20])
+@pytest.mark.parametrize("seed", range(20))
+def test_all_pairs_come_in_order_however_many_at_a_time(
+    seed: int, at_a_time: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(check_boxes, "MOST_PAIRS", at_a_time)
+    generator = random.Random(seed)
+    stops = [generator.randint(0, 12) for _ in range(12)]
+    found = [
+        pair
+        for i, j in pairs_before(np.array(stops, dtype=np.int64))
+        for pair in zip(i.tolist(), j.tolist(), strict=True)
+    ]
+    assert found == [(i, j) for i, stop in enumerate(stops) for j in range(i + 1, stop)]
+
+
+@pytest.mark.parametrize("count", [FEW_BOXES, FEW_BOXES + 1])
+def test_boxes_outside_another_are_found_few_or_many(count: int) -> None:
+    inside: Box = ((2, 4), (0, 3))
+    others: list[Box] = [((1, 3), (0, 3)), ((2, 5), (0, 3)), ((4, 2), (0, 3)), ((2, 4), (0, 4))]
+    for other in others:
+        boxes = [*[inside] * (count - 1), other]
+        assert are_outside(((2, 4), (0, 3)), boxes) == [*[False] * (count - 1), True]
+
+
+def test_boxes_with_fewer_axes_are_in_an_array_as_they_were() -> None:
+    boxes: list[Box] = [((1, 2), (3, 5)), (), ((7, 9),)]
+    array = box_array(boxes, 3)
+    assert array[:, :, 1].tolist() == [[0, 0, 0], [1, 1, 1]]
+    assert [box_at(array, at, len(box)) for at, box in enumerate(boxes)] == boxes
+
+
+def test_a_box_is_full_if_its_parts_have_all_its_elements() -> None:
+    box: Box = ((0, 4), (2, 6))
+    assert is_full(box, [((0, 9), (0, 9))])
+    assert is_full(box, [((0, 4), (0, 3)), ((0, 2), (3, 9)), ((2, 5), (3, 6))])
+    assert not is_full(box, [((0, 4), (0, 3)), ((0, 2), (3, 9)), ((2, 5), (3, 5))])
+    assert not is_full(box, [((0, 4), (3, 6))])

@@ -7,12 +7,12 @@ from itertools import combinations
 from typing import Any
 
 import pytest
+from tests.place_runs import PlaceUse, place_edges
 from tests.reference_data import ABSENT, REFERENCE_DATA
-from tests.timetable_builder import views_draft
+from tests.timetable_builder import Draft, views_draft
 
-from tilewright.program.model import Box, Slot
-from tilewright.schedule.control_edges import control_edges, reduced
-from tilewright.schedule.place_edges import PlaceUse, place_edges
+from tilewright.program.model import Access, Box, Slot
+from tilewright.schedule.control_edges import control_edges
 
 CASES_FILE = REFERENCE_DATA / "oracle" / "vpux_cases.json"
 
@@ -36,16 +36,6 @@ def reference_use(entry: list[Any]) -> PlaceUse:
 def test_the_edges_are_those_of_the_reference(case: dict[str, Any]) -> None:
     uses = [reference_use(entry) for entry in case["accesses"]]
     assert place_edges(uses) == sorted(tuple(edge) for edge in case["expect"])
-
-
-@pytest.mark.parametrize("case", cases("deps_reduction"))
-def test_the_reduction_is_that_of_the_reference(case: dict[str, Any]) -> None:
-    number = {name: at for at, name in enumerate(case["ops"])}
-    waits = [[number[n] for n in case["deps"].get(name, [])] for name in case["ops"]]
-    kept = reduced(waits)
-    assert {name: [case["ops"][n] for n in kept[number[name]]] for name in case["ops"]} == case[
-        "expect"
-    ]
 
 
 def read(task: int, begin: int, end: int, holder: str = "", box: Box | None = None) -> PlaceUse:
@@ -141,41 +131,6 @@ def test_every_pair_that_must_wait_is_ordered_and_nothing_else_is_said(seed: int
     assert edges <= wanted
 
 
-def test_what_follows_from_other_dependencies_goes() -> None:
-    #  0 -> 1 -> 2 -> 3, and shortcuts 0 -> 2, 0 -> 3, 1 -> 3; numbers need not be in order.
-    assert reduced([[], [0], [0, 1], [0, 1, 2]]) == ((), (0,), (1,), (2,))
-    assert reduced([[1, 2], [], [1]]) == ((2,), (), (1,))
-
-
-def test_a_circle_of_dependencies_is_refused() -> None:
-    with pytest.raises(ValueError, match="task 0 waits for itself through others"):
-        reduced([[1], [0]])
-
-
-@pytest.mark.parametrize("seed", range(50))
-def test_the_reduction_keeps_all_paths_and_no_edge_too_many(seed: int) -> None:
-    generator = random.Random(seed)
-    count = generator.randint(1, 12)
-    numbers = generator.sample(range(count), count)
-    waits: list[list[int]] = [[] for _ in range(count)]
-    edges = {
-        (one, other) for one, other in combinations(range(count), 2) if generator.random() < 0.4
-    }
-    for one, other in sorted(edges):
-        waits[numbers[other]].append(numbers[one])
-    place = {number: at for at, number in enumerate(numbers)}
-    paths = reachable(count, edges)
-
-    def kept(window: int) -> set[tuple[int, int]]:
-        found = reduced(waits, window=window)
-        return {(place[a], place[number]) for number in range(count) for a in found[number]}
-
-    exact = kept(count)
-    assert reachable(count, exact) == paths
-    assert all((a, b) not in reachable(count, exact - {(a, b)}) for a, b in exact)
-    assert exact <= kept(3) <= edges
-
-
 def test_edges_of_a_timetable_are_between_users_of_the_same_bytes() -> None:
     timetable = views_draft().timetable()
     names = [task.name for task in timetable.program.tasks]
@@ -204,3 +159,57 @@ def test_tasks_that_wait_anyway_and_those_at_the_same_time_get_no_edge() -> None
     assert (5, 7) not in edges
     assert (4, 7) in edges, "neg[0] runs beside the others"
     assert not any(2 in edge and 7 in edge for edge in edges), "relu[0] runs into exp[0]"
+
+
+def test_tasks_that_take_no_time_are_ordered_by_whom_they_wait_for() -> None:
+    # At cycle 0 the second one writes before the first one reads, as only `after` says.
+    draft = Draft()
+    x = draft.buffer("x@cmx[0]", ((0, 8),), 0)
+    reader = draft.task("exp[0]", ("core[0]", 0, 0), (Access(x, ((0, 8),)),), ())
+    writer = draft.task("neg[0]", ("core[0].vector", 0, 0), (), (Access(x, ((0, 8),)),))
+    draft.tasks[reader] = replace(draft.tasks[reader], after=(writer,))
+    assert control_edges(draft.timetable()) == ()
+    draft.tasks[reader] = replace(draft.tasks[reader], after=())
+    assert control_edges(draft.timetable()) == ((reader, writer),)
+
+
+def test_a_circle_of_tasks_that_take_no_time_is_refused() -> None:
+    draft = Draft()
+    one = draft.task("exp[0]", ("core[0]", 0, 0), (), ())
+    other = draft.task("neg[0]", ("core[0].vector", 0, 0), (), ())
+    draft.tasks[one] = replace(draft.tasks[one], after=(other,))
+    draft.tasks[other] = replace(draft.tasks[other], after=(one,))
+    with pytest.raises(ValueError, match="task 0 waits for itself through others"):
+        control_edges(draft.timetable())
+
+
+def test_no_edge_between_tasks_that_run_at_the_same_time() -> None:
+    # `neg` still writes x when `exp` starts to read it; `abs` writes it before and has ended.
+    draft, whole = Draft(), ((0, 8),)
+    x = draft.buffer("x@cmx[0]", whole, 0)
+    first = draft.task("abs[0]", ("dma", 0, 2), (), (Access(x, whole),))
+    draft.task("neg[0]", ("core[0].vector", 2, 4), (), (Access(x, whole),))
+    draft.task("exp[0]", ("core[0]", 5, 2), (Access(x, whole),), ())
+    assert control_edges(draft.timetable()) == ((first, first + 1),)
+
+
+def test_boxes_with_gaps_count_for_all_addresses_of_their_buffer() -> None:
+    # The row alone is bytes 0 to 4 of x; but the column has gaps, so both are taken as boxes of
+    # all 16 bytes, and y, which gets the last 8 of them, waits for both.
+    draft = Draft()
+    x = draft.buffer("x@cmx[0]", ((0, 4), (0, 4)), 0)
+    y = draft.buffer("y@cmx[0]", ((0, 8),), 8)
+    row = draft.task("exp[0]", ("core[0]", 0, 2), (), (Access(x, ((0, 1), (0, 2))),))
+    column = draft.task("neg[0]", ("core[0].vector", 0, 2), (), (Access(x, ((0, 4), (2, 4))),))
+    load = draft.task("load y", ("dma", 4, 4), (), (Access(y, ((0, 8),)),), kind="load")
+    assert control_edges(draft.timetable()) == ((row, load), (column, load))
+
+
+def test_boxes_without_gaps_count_for_their_own_addresses() -> None:
+    draft = Draft()
+    x = draft.buffer("x@cmx[0]", ((0, 4), (0, 4)), 0)
+    y = draft.buffer("y@cmx[0]", ((0, 8),), 8)
+    draft.task("exp[0]", ("core[0]", 0, 2), (), (Access(x, ((0, 1), (0, 2))),))
+    rows = draft.task("neg[0]", ("core[0].vector", 0, 2), (), (Access(x, ((1, 4), (0, 4))),))
+    load = draft.task("load y", ("dma", 4, 4), (), (Access(y, ((0, 8),)),), kind="load")
+    assert control_edges(draft.timetable()) == ((rows, load),)

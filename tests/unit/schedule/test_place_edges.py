@@ -4,10 +4,10 @@ import random
 from itertools import combinations, product
 
 import pytest
+from tests.place_runs import PlaceUse, place_edges
 
 from tilewright.program.model import Box
 from tilewright.schedule import place_edges as module
-from tilewright.schedule.place_edges import PlaceUse, place_edges
 
 
 def conflicts(one: PlaceUse, other: PlaceUse) -> bool:
@@ -67,9 +67,9 @@ def test_among_many_uses_every_pair_that_conflicts_is_ordered_and_no_other(seed:
 def test_the_array_of_corners_changes_no_edge(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     uses = random_uses(random.Random(seed))
     holders = [use._replace(begin=use.task % 3, holder=use.task // 60) for use in uses]
-    with_arrays = [place_edges(uses), place_edges(holders)]
-    monkeypatch.setattr(module, "_FEW_USES", 10**9)
-    assert with_arrays == [place_edges(uses), place_edges(holders)]
+    one_by_one = [place_edges(uses), place_edges(holders)]
+    monkeypatch.setattr(module, "_FEW_USES", 2)
+    assert one_by_one == [place_edges(uses), place_edges(holders)]
 
 
 def test_whoever_reads_all_waits_for_every_writer_and_the_next_holder_for_the_reader() -> None:
@@ -82,7 +82,7 @@ def test_whoever_reads_all_waits_for_every_writer_and_the_next_holder_for_the_re
 
 
 def test_whole_uses_and_scalars_may_be_many() -> None:
-    # A scalar's box is (): every two meet, and a reader without a queue replaces no other.
+    # A scalar's box is (): every two meet, and a reader with a queue of its own replaces no other.
     scalars = [PlaceUse(task, 0, 4, False, "a", ()) for task in range(100)]
     whole = [PlaceUse(task, 0, 4, False, "a", None) for task in range(100, 200)]
     writer = PlaceUse(200, 0, 4, True, "a", ())

@@ -28,7 +28,7 @@ def prepared(network: str, buffer_bytes: int) -> Prepared:
 
 
 def chosen(on: Prepared, aim: Aim) -> Chosen:
-    scene = scene_of(on, "traffic")
+    scene = scene_of(on)
     assert scene is not None
     found = choose(scene, aim, ChooseOptions())
     assert found is not None

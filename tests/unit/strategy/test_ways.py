@@ -6,6 +6,7 @@ from tests.cascade_cases import prepared
 from tilewright.machine.load import load_machine
 from tilewright.network.load import load_network
 from tilewright.program.lower import Prepared
+from tilewright.program.slicing import slicing
 from tilewright.strategy.choose import ChooseOptions, choose
 from tilewright.strategy.scene import Scene, scene_of
 from tilewright.strategy.spans import Span, span_of
@@ -29,7 +30,7 @@ def spans_of(on: Prepared, most_stages: int) -> list[Span]:
 
 
 def scene_on(on: Prepared) -> Scene:
-    scene = scene_of(on, "traffic")
+    scene = scene_of(on)
     assert scene is not None
     return scene
 
@@ -39,9 +40,22 @@ def test_a_span_knows_the_same_readers_and_private_tensors_as_all_its_stages(net
     on = on_machine(network)
     spans = spans_of(on, 6)
     for span in spans:
+        assert span.linked == on.rows.linked(span.first, span.last, HEIGHT)
         assert span.readers == on.rows.readers(span.linked)
         assert sorted(span.private) == sorted(on.rows.private(span.linked))
     assert any(span.private for span in spans)
+
+
+@pytest.mark.parametrize("network", ["resnet18", "mobilenetv2"])
+def test_a_span_knows_the_same_tensors_made_in_slices_as_all_its_stages(network: str) -> None:
+    on = on_machine(network)
+    spans = spans_of(on, 5)
+    for span in spans:
+        ways = [slicing(on.rows, span.linked, number) for number in span.linked]
+        assert dict(span.on_demand) == {
+            on.rows.root(way.maker): way for way in ways if way is not None
+        }
+    assert any(span.on_demand for span in spans)
 
 
 def bytes_of_step(scene: Scene, span: Span, number: int) -> int:
@@ -61,10 +75,11 @@ def test_what_a_span_needs_is_the_sum_of_what_it_holds(network: str) -> None:
     scene = scene_on(on)
     assert len(scene.room.sizes) == 1
     for span in spans_of(on, 5):
-        needs = ways_of(scene, span).needs(0, lasting=False)
+        ways = ways_of(scene, span)
+        needs = ways.needs(0, lasting=False)
         expected = [bytes_of_step(scene, span, number) for number in range(len(span.steps))]
         assert needs == expected, (span.first, span.last)
-        assert ways_of(scene, span).row_need(0) == expected[0]
+        assert ways.least_need + ways.rows_beside(0) == expected[0]
 
 
 def test_no_step_costs_less_than_the_least_cost() -> None:

@@ -6,20 +6,12 @@ in many an operation (a pool of 1 x 1, say) rounding alone tells candidates apar
 """
 
 from dataclasses import dataclass
-from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tilewright.mapping.ethos_u.configuration import BANK_BYTES, Configuration, Shape
 from tilewright.mapping.ethos_u.operation import SUB_KERNEL, Operation
-
-try:
-    from tilewright.mapping import _blocks
-except ImportError:
-    _IS_BUILT = False
-else:
-    _IS_BUILT = True
 
 Grid = NDArray[np.int64]
 Costs = NDArray[np.float64]
@@ -56,11 +48,6 @@ class _Candidates:
     input_width: Grid
 
 
-def is_compiled() -> bool:
-    """Whether the compiled search was built when the package was installed, and so is used."""
-    return _IS_BUILT
-
-
 def choose_block(operation: Operation, configuration: Configuration) -> BlockChoice | None:
     """The block for an operation; None if not even the smallest one fits into the SHRAM."""
     second = operation.second_input
@@ -69,8 +56,7 @@ def choose_block(operation: Operation, configuration: Configuration) -> BlockCho
         seen = second
     part_kernel_first = _walks_part_kernel_first(operation, seen.depth)
     input_depth = _input_depth(operation, seen, part_kernel_first)
-    search = _best_compiled if is_compiled() else _best
-    found = search(operation, configuration, seen, input_depth)
+    found = _best(operation, configuration, seen, input_depth)
     if found is None:
         return None
     output, needed = found
@@ -80,46 +66,13 @@ def choose_block(operation: Operation, configuration: Configuration) -> BlockCho
 def _best(
     operation: Operation, configuration: Configuration, seen: Shape, input_depth: int | None
 ) -> tuple[Shape, Shape] | None:
-    """The best block and the inputs that it needs, by NumPy."""
+    """The best block and the inputs that it needs."""
     found = _candidates(operation, configuration, input_depth)
     fits = _banks(operation, configuration, found) <= _room(operation, configuration)
     if not fits.any():
         return None
     best = _first_best(np.where(fits, _costs(operation, seen, found), np.inf), seen, found)
     return _block_at(found, best)
-
-
-def _best_compiled(
-    operation: Operation, configuration: Configuration, seen: Shape, input_depth: int | None
-) -> tuple[Shape, Shape] | None:
-    """The same by the compiled search: `_blocks.c` reads the figures in this order."""
-    output, micro = operation.output, configuration.micro_block
-    best = _blocks.best(
-        (
-            *(output.height, output.width, output.depth),
-            min(output.height, LARGEST_BLOCK.height),
-            min(output.width, LARGEST_BLOCK.width),
-            min(output.depth, LARGEST_BLOCK.depth),
-            *(micro.height, micro.width, micro.depth),
-            *(_taps(operation, 0), _taps(operation, 1)),
-            *operation.stride,
-            _UPSCALINGS.index(operation.upscaling),
-            input_depth or 0,
-            *(operation.input_bits, _input_granule(operation, configuration)),
-            *(operation.accumulator_bits, _accumulator_granule(operation, configuration)),
-            _has_one_row(operation, configuration),
-            _maps(operation),
-            _room(operation, configuration),
-            *(seen.area, seen.depth),
-            len(operation.sub_kernels),
-            operation.sums_depth,
-            _weights_of_an_area(operation, seen),
-        )
-    )
-    return None if best is None else (Shape(*best[:3]), Shape(*best[3:]))
-
-
-_UPSCALINGS: Final = ("none", "nearest", "zeros")
 
 
 def _maps(operation: Operation) -> int:

@@ -1,18 +1,27 @@
 """Cycles of a tile: those of its steps, each as long as its slowest part."""
 
+from array import array
 from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import cached_property
 from math import ceil
 
 from tilewright.machine.model import Memory
+from tilewright.mapping.ethos_u import compiled
 from tilewright.mapping.ethos_u.accesses import access_cycles
 from tilewright.mapping.ethos_u.blocks import choose_block
 from tilewright.mapping.ethos_u.configuration import Configuration
 from tilewright.mapping.ethos_u.cycles import least_cycles, operation_cycles
-from tilewright.mapping.ethos_u.operation import Format, MemoryTiming, Storage, Storages
+from tilewright.mapping.ethos_u.operation import (
+    Format,
+    MemoryTiming,
+    Operation,
+    Storage,
+    Storages,
+)
 from tilewright.mapping.ethos_u.step import Step
-from tilewright.mapping.ethos_u.translate import Tile, tile_steps
+from tilewright.mapping.ethos_u.translate import Tile, TiledOp, tile_steps
 from tilewright.network.graph import Network, Op
 
 
@@ -32,6 +41,11 @@ class EthosU:
         """Where a tensor lies, and in which format."""
         return Storage(self.near, self.formats.get(tensor, "linear"))
 
+    @cached_property
+    def figures(self) -> "array[int]":
+        """The member and its memories in the terms of the compiled model."""
+        return compiled.member_figures(self.configuration, self.near, self.far)
+
 
 def memory_timing(memory: Memory) -> MemoryTiming:
     """How fast a memory of a machine is, by its widest port."""
@@ -44,9 +58,9 @@ def memory_timing(memory: Memory) -> MemoryTiming:
     )
 
 
-def tile_cycles(tile: Tile, network: Network, ethos_u: EthosU) -> int | None:
+def tile_cycles(tile: Tile, ethos_u: EthosU) -> int | None:
     """Cycles of a tile; None if the hardware cannot run it."""
-    steps = tile_steps(tile, network)
+    steps = tile_steps(tile)
     if not steps:
         return None
     total = 0
@@ -61,7 +75,8 @@ def tile_cycles(tile: Tile, network: Network, ethos_u: EthosU) -> int | None:
 
 def fewest_cycles(op: Op, network: Network, ethos_u: EthosU) -> float | None:
     """What an op takes at least, however it is cut; None if the hardware cannot run it."""
-    steps = tile_steps(Tile(op=op, fused=(), lengths=op.sizes), network)
+    whole = TiledOp(op=op, network=network)
+    steps = tile_steps(Tile(of=whole, fused=(), lengths=whole.sizes))
     if not steps:
         return None
     return sum(s.times * least_cycles(s.operation, ethos_u.configuration) for s in steps)
@@ -71,8 +86,8 @@ def _storages(tile: Tile, step: Step, ethos_u: EthosU, ends: tuple[bool, bool]) 
     """Where a step finds and leaves its feature maps; between two steps they lie linear."""
     is_first, is_last = ends
     between = Storage(ethos_u.near)
-    inputs = [ethos_u.storage(operand.tensor) for operand in tile.op.inputs[:2]]
-    result = (tile.op, *tile.fused)[-1].outputs[0]
+    inputs = [ethos_u.storage(operand.tensor) for operand in tile.of.op.inputs[:2]]
+    result = (tile.of, *tile.fused)[-1].op.outputs[0]
     second = inputs[-1] if is_first else between
     return Storages(
         input=inputs[0] if is_first else between,
@@ -83,15 +98,29 @@ def _storages(tile: Tile, step: Step, ethos_u: EthosU, ends: tuple[bool, bool]) 
 
 
 def _step_cycles(step: Step, ethos_u: EthosU, storages: Storages) -> int | None:
-    """Cycles of a step: computing and moving feature maps go on side by side."""
-    configuration = ethos_u.configuration
-    block = choose_block(step.operation, configuration)
-    if block is None:
+    """Cycles of a step: those of its operation, as often as it is done, and of loading a table."""
+    once = slowest_part(step.operation, ethos_u, storages)
+    if once is None:
         return None
-    computing = operation_cycles(step.operation, block, configuration, storages)
-    moving = access_cycles(step.operation, block, configuration, storages)
-    cycles = step.times * max(computing, *(ceil(busy) for _, busy in moving))
+    cycles = step.times * once
     if step.table_bytes:
         table = step.table_bytes / float(ethos_u.far.bytes_per_cycle)
         cycles += ethos_u.far.read_latency_cycles + ceil(table)
     return cycles
+
+
+def slowest_part(operation: Operation, ethos_u: EthosU, storages: Storages) -> int | None:
+    """Cycles of an operation: computing and moving feature maps go on side by side."""
+    if compiled.is_used():
+        try:
+            return compiled.cycles(operation, storages, ethos_u.figures)
+        except OverflowError:
+            # What is too large for it is left to Python.
+            pass
+    configuration = ethos_u.configuration
+    block = choose_block(operation, configuration)
+    if block is None:
+        return None
+    computing = operation_cycles(operation, block, configuration, storages)
+    moving = access_cycles(operation, block, configuration, storages)
+    return max(computing, *(ceil(busy) for _, busy in moving))

@@ -25,12 +25,100 @@ MOST_FOLDED_CHANNELS: Final = 4
 LONGEST_STRIDE: Final = 2
 
 
+@dataclass(frozen=True, slots=True)
+class _Axis:
+    """One spatial axis of a window: its loops, steps between outputs and taps, and padding."""
+
+    out: str
+    tap: str
+    stride: int
+    dilation: int
+    pad: int
+    size: int
+    """Of the whole input."""
+    outputs: int
+    """Of the whole op."""
+
+    def seen(self, lengths: Mapping[str, int]) -> int:
+        """What a tile sees of the input."""
+        length = lengths.get(self.out, 1)
+        if length == self.outputs:
+            return self.size
+        taps = lengths.get(self.tap, 1)
+        return min(self.size, self.stride * (length - 1) + self.dilation * (taps - 1) + 1)
+
+
+@dataclass(frozen=True, kw_only=True)
+class TiledOp:
+    """An op of a network, and what is the same for all of its tiles."""
+
+    op: Op
+    network: Network
+
+    @cached_property
+    def data(self) -> Operand:
+        """The operand that the op works at."""
+        return next(operand for operand in self.op.inputs if operand.name == "I")
+
+    @cached_property
+    def sizes(self) -> Mapping[str, int]:
+        """How far the loops of the whole op run."""
+        return self.op.sizes
+
+    @cached_property
+    def input_bits(self) -> int:
+        """Of elements as the hardware has them."""
+        return self.bits(self.data)
+
+    @cached_property
+    def output_bits(self) -> int:
+        """Of elements as the hardware has them."""
+        return self.bits(self.op.outputs[0])
+
+    @cached_property
+    def activation(self) -> Activation:
+        """The activation that stands in the op itself."""
+        name = str(self.op.attribute("activation", ""))
+        if self.op.kind in TABLES or name in TABLES:
+            return "table"
+        return "clamp" if name in CLAMPS or self.op.kind in CLAMPS else "none"
+
+    @cached_property
+    def window(self) -> tuple[_Axis, _Axis]:
+        """The axes along which a window moves: rows and columns."""
+        return self._axis("OY", "FY"), self._axis("OX", "FX")
+
+    @cached_property
+    def is_first(self) -> bool:
+        """Whether it works at an input of the network."""
+        return self.network.by_name[self.data.tensor].role == "input"
+
+    @cached_property
+    def is_depthwise(self) -> bool:
+        """Whether every channel is a convolution of its own."""
+        return self.sizes.get("G", 1) > 1 and self.sizes.get("C", 1) == 1
+
+    def bits(self, operand: Operand) -> int:
+        """The width of elements as the hardware has them: 8, 16 or 32."""
+        bits = self.network.by_name[operand.tensor].bits
+        return 8 if bits <= 8 else 16 if bits <= 16 else 32
+
+    def _axis(self, out: str, tap: str) -> _Axis:
+        shape = self.network.by_name[self.data.tensor].shape
+        for index, size in zip(self.data.index or (), shape, strict=False):
+            terms = dict(index.terms)
+            if out in terms or tap in terms:
+                steps = terms.get(out, 1), terms.get(tap, 1)
+                return _Axis(out, tap, *steps, -index.offset, size, self.sizes.get(out, 1))
+        return _Axis(out, tap, 1, 1, 0, 1, 1)
+
+
 @dataclass(frozen=True, kw_only=True)
 class Tile:
     """A tile: how far each loop of an op runs, and which part of its sums it adds."""
 
-    op: Op
-    fused: tuple[Op, ...]
+    of: TiledOp
+    fused: tuple[TiledOp, ...]
     """Ops that are applied to the result before it is written."""
     lengths: Mapping[str, int]
     is_continued: bool = False
@@ -43,16 +131,11 @@ class Tile:
             points *= self.lengths.get(dim, 1)
         return points
 
-    @cached_property
-    def sizes(self) -> Mapping[str, int]:
-        """How far the loops of the whole op run."""
-        return self.op.sizes
 
-
-def tile_steps(tile: Tile, network: Network) -> tuple[Step, ...]:
+def tile_steps(tile: Tile) -> tuple[Step, ...]:
     """What the hardware does for a tile; nothing if it cannot run the op."""
-    translate = _TRANSLATIONS.get(tile.op.kind)
-    steps = translate(tile, network) if translate is not None else ()
+    translate = _TRANSLATIONS.get(tile.of.op.kind)
+    steps = translate(tile) if translate is not None else ()
     if not steps or not _is_supported(steps):
         return ()
     if tile.is_unfinished:
@@ -64,7 +147,7 @@ def tile_steps(tile: Tile, network: Network) -> tuple[Step, ...]:
         steps = (*steps, _pair_step(shape, shape, "addition", 32))
     if tile.is_unfinished:
         return steps
-    return _with_fused(steps, tile, network)
+    return _with_fused(steps, tile)
 
 
 def _is_supported(steps: Sequence[Step]) -> bool:
@@ -76,81 +159,30 @@ def _is_supported(steps: Sequence[Step]) -> bool:
     )
 
 
-def _bits(network: Network, operand: Operand) -> int:
-    """The width of elements as the hardware has them: 8, 16 or 32."""
-    bits = network.by_name[operand.tensor].bits
-    return 8 if bits <= 8 else 16 if bits <= 16 else 32
-
-
-def _data(tile: Tile) -> Operand:
-    return next(operand for operand in tile.op.inputs if operand.name == "I")
-
-
-def _activation(tile: Tile) -> Activation:
-    """The activation that stands in the op itself."""
-    name = str(tile.op.attribute("activation", ""))
-    if tile.op.kind in TABLES or name in TABLES:
-        return "table"
-    return "clamp" if name in CLAMPS or tile.op.kind in CLAMPS else "none"
-
-
-@dataclass(frozen=True, slots=True)
-class _Axis:
-    """One spatial axis of a window: steps between outputs and taps, and what a tile sees of it."""
-
-    stride: int
-    dilation: int
-    pad: int
-    size: int
-    """Of the whole input."""
-    seen: int
-
-
-def _axis(tile: Tile, network: Network, out: str, tap: str) -> _Axis:
-    operand = _data(tile)
-    shape = network.by_name[operand.tensor].shape
-    length = tile.lengths.get(out, 1)
-    for index, size in zip(operand.index or (), shape, strict=False):
-        terms = dict(index.terms)
-        if out in terms or tap in terms:
-            stride, dilation = terms.get(out, 1), terms.get(tap, 1)
-            reach = stride * (length - 1) + dilation * (tile.lengths.get(tap, 1) - 1) + 1
-            whole = length == tile.sizes.get(out, 1)
-            seen = size if whole else min(size, reach)
-            return _Axis(stride, dilation, -index.offset, size, seen)
-    return _Axis(1, 1, 0, 1, 1)
-
-
-def _windowed(tile: Tile, network: Network) -> tuple[_Axis, _Axis]:
-    return _axis(tile, network, "OY", "FY"), _axis(tile, network, "OX", "FX")
-
-
-def _convolution(tile: Tile, network: Network) -> tuple[Step, ...]:
-    rows, columns = _windowed(tile, network)
-    groups = tile.sizes.get("G", 1)
-    depthwise = groups > 1 and tile.sizes.get("C", 1) == 1
-    inner, outer = tile.length("C"), tile.length("K")
+def _convolution(tile: Tile) -> tuple[Step, ...]:
+    op, lengths = tile.of, tile.lengths
+    rows, columns = op.window
+    inner, outer = lengths.get("C", 1), lengths.get("K", 1)
     times = tile.length("B", "OZ", "FZ")
-    if depthwise:
+    if op.is_depthwise:
         inner, outer = tile.length("G"), tile.length("G", "K")
     else:
         times *= tile.length("G")
     operation = Operation(
-        engine="depthwise" if depthwise else "convolution",
-        input=Shape(rows.seen, columns.seen, inner),
-        output=Shape(tile.length("OY"), tile.length("OX"), outer),
-        input_bits=_bits(network, _data(tile)),
-        output_bits=_bits(network, tile.op.outputs[0]),
-        kernel=(tile.length("FY"), tile.length("FX")),
+        engine="depthwise" if op.is_depthwise else "convolution",
+        input=Shape(rows.seen(lengths), columns.seen(lengths), inner),
+        output=Shape(lengths.get("OY", 1), lengths.get("OX", 1), outer),
+        input_bits=op.input_bits,
+        output_bits=op.output_bits,
+        kernel=(lengths.get("FY", 1), lengths.get("FX", 1)),
         stride=(rows.stride, columns.stride),
         dilation=(rows.dilation, columns.dilation),
-        activation=_activation(tile),
+        activation=op.activation,
     )
-    is_first = network.by_name[_data(tile).tensor].role == "input"
-    if is_first and not depthwise:
+    if op.is_first and not op.is_depthwise:
         operation = _folded(operation, columns)
     is_vector = operation.kernel == (1, 1) and operation.input.area == operation.output.area == 1
-    if is_vector and not depthwise:
+    if is_vector and not op.is_depthwise:
         operation = replace(operation, engine="vector_product", stride=(1, 1))
     return (Step(operation=operation, times=times),)
 
@@ -164,10 +196,9 @@ def _folded(operation: Operation, columns: _Axis) -> Operation:
         return operation
     first, last = -columns.pad, operation.kernel[1] - 1 - columns.pad
     taps = last // 2 - first // 2 + 1
-    whole = columns.seen == columns.size
-    width = (
-        columns.size // 2 if whole else min(columns.size // 2, operation.output.width - 1 + taps)
-    )
+    width = columns.size // 2
+    if operation.input.width != columns.size:
+        width = min(width, operation.output.width - 1 + taps)
     return replace(
         operation,
         input=Shape(operation.input.height, width, 2 * depth),
@@ -176,9 +207,9 @@ def _folded(operation: Operation, columns: _Axis) -> Operation:
     )
 
 
-def _transposed_convolution(tile: Tile, network: Network) -> tuple[Step, ...]:
+def _transposed_convolution(tile: Tile) -> tuple[Step, ...]:
     """Zeros are put between the inputs, as the hardware can for every second one."""
-    terms = [dict(index.terms) for index in tile.op.outputs[0].index or ()]
+    terms = [dict(index.terms) for index in tile.of.op.outputs[0].index or ()]
     strides = {dim: found[dim] for found in terms for dim in ("IY", "IX") if dim in found}
     if any(stride != 2 for stride in strides.values()) or len(strides) != 2:
         return ()
@@ -187,16 +218,16 @@ def _transposed_convolution(tile: Tile, network: Network) -> tuple[Step, ...]:
         engine="convolution",
         input=Shape(height, width, tile.length("C")),
         output=Shape(2 * height, 2 * width, tile.length("K")),
-        input_bits=_bits(network, _data(tile)),
-        output_bits=_bits(network, tile.op.outputs[0]),
+        input_bits=tile.of.input_bits,
+        output_bits=tile.of.output_bits,
         kernel=(tile.length("FY"), tile.length("FX")),
-        activation=_activation(tile),
+        activation=tile.of.activation,
         upscaling="zeros",
     )
     return (Step(operation=operation, times=tile.length("B", "G")),)
 
 
-def _product(tile: Tile, network: Network) -> tuple[Step, ...]:
+def _product(tile: Tile) -> tuple[Step, ...]:
     """A matrix product, one row of the left matrix after the other side by side."""
     own = ("D", "K", "C")
     others = [dim for dim in tile.lengths if dim not in own]
@@ -204,26 +235,26 @@ def _product(tile: Tile, network: Network) -> tuple[Step, ...]:
         engine="vector_product",
         input=Shape(1, tile.length("D"), tile.length("C")),
         output=Shape(1, tile.length("D"), tile.length("K")),
-        input_bits=_bits(network, _data(tile)),
-        output_bits=_bits(network, tile.op.outputs[0]),
-        activation=_activation(tile),
+        input_bits=tile.of.input_bits,
+        output_bits=tile.of.output_bits,
+        activation=tile.of.activation,
     )
     return (Step(operation=operation, times=tile.length(*others)),)
 
 
-def _pool(tile: Tile, network: Network) -> tuple[Step, ...]:
-    rows, columns = _windowed(tile, network)
+def _pool(tile: Tile) -> tuple[Step, ...]:
+    rows, columns = tile.of.window
     depth = tile.length("G", "K")
     operation = Operation(
         engine="pooling",
-        input=Shape(rows.seen, columns.seen, depth),
+        input=Shape(rows.seen(tile.lengths), columns.seen(tile.lengths), depth),
         output=Shape(tile.length("OY"), tile.length("OX"), depth),
-        input_bits=_bits(network, _data(tile)),
-        output_bits=_bits(network, tile.op.outputs[0]),
+        input_bits=tile.of.input_bits,
+        output_bits=tile.of.output_bits,
         kernel=(tile.length("FY"), tile.length("FX")),
         stride=(rows.stride, columns.stride),
-        arithmetic="maximum" if tile.op.kind == "max_pool" else "other",
-        activation=_activation(tile),
+        arithmetic="maximum" if tile.of.op.kind == "max_pool" else "other",
+        activation=tile.of.activation,
     )
     if operation.output.area == 1 and max(operation.stride) > LONGEST_STRIDE:
         operation = replace(operation, stride=(1, 1))
@@ -249,12 +280,12 @@ def _broadcast(tile: Tile, index: Sequence[Index]) -> Shape:
     return Shape(*(tile.length(dim) if dim in walked else 1 for dim in own))
 
 
-def _pair(tile: Tile, network: Network) -> tuple[Step, ...]:
+def _pair(tile: Tile) -> tuple[Step, ...]:
     shape, times = _map_shape(tile)
-    if len(tile.op.inputs) < 2:
+    if len(tile.of.op.inputs) < 2:
         return ()
-    shapes = [_broadcast(tile, operand.index or ()) for operand in tile.op.inputs[:2]]
-    roles = [network.by_name[operand.tensor].role for operand in tile.op.inputs[:2]]
+    shapes = [_broadcast(tile, operand.index or ()) for operand in tile.of.op.inputs[:2]]
+    roles = [tile.of.network.by_name[operand.tensor].role for operand in tile.of.op.inputs[:2]]
     if shapes[0].elements < shapes[1].elements:
         shapes, roles = shapes[::-1], roles[::-1]
     operation = Operation(
@@ -262,10 +293,10 @@ def _pair(tile: Tile, network: Network) -> tuple[Step, ...]:
         input=shapes[0],
         second_input=shapes[1],
         output=shape,
-        input_bits=_bits(network, tile.op.inputs[0]),
-        output_bits=_bits(network, tile.op.outputs[0]),
-        arithmetic=PAIRS[tile.op.kind],
-        activation=_activation(tile),
+        input_bits=tile.of.bits(tile.of.op.inputs[0]),
+        output_bits=tile.of.output_bits,
+        arithmetic=PAIRS[tile.of.op.kind],
+        activation=tile.of.activation,
         has_scalar=roles[1] == "constant" and shapes[1].elements == 1,
     )
     return (Step(operation=operation, times=times),)
@@ -285,42 +316,42 @@ def _pair_step(shape: Shape, second: Shape, arithmetic: Arithmetic, bits: int) -
     return Step(operation=operation)
 
 
-def _carrier(tile: Tile, network: Network) -> tuple[Step, ...]:
+def _carrier(tile: Tile) -> tuple[Step, ...]:
     """An activation or a change of scale by itself, carried by a pool of 1 x 1."""
     shape, times = _map_shape(tile)
-    bits = _bits(network, _data(tile))
+    bits = tile.of.input_bits
     if bits > 8:
         return ()
     operation = Operation(
         engine="pooling",
         input=shape,
         output=shape,
-        output_bits=_bits(network, tile.op.outputs[0]),
-        activation=_activation(tile),
+        output_bits=tile.of.output_bits,
+        activation=tile.of.activation,
     )
     return (Step(operation=operation, times=times),)
 
 
-def _softmax(tile: Tile, network: Network) -> tuple[Step, ...]:
-    if _bits(network, _data(tile)) > 8:
+def _softmax(tile: Tile) -> tuple[Step, ...]:
+    if tile.of.input_bits > 8:
         return ()
-    depth = tile.length(*tile.op.coupled)
-    rows = tile.length(*(dim for dim in tile.lengths if dim not in tile.op.coupled))
+    depth = tile.length(*tile.of.op.coupled)
+    rows = tile.length(*(dim for dim in tile.lengths if dim not in tile.of.op.coupled))
     return softmax_steps(rows, depth)
 
 
-def _resize(tile: Tile, network: Network) -> tuple[Step, ...]:
+def _resize(tile: Tile) -> tuple[Step, ...]:
     """Twice as high and wide: by repeating elements, or by four windows of 2 x 2."""
-    before = network.by_name[_data(tile).tensor].shape
-    after = network.by_name[tile.op.outputs[0].tensor].shape
+    before = tile.of.network.by_name[tile.of.data.tensor].shape
+    after = tile.of.network.by_name[tile.of.op.outputs[0].tensor].shape
     scales = sorted(b / a for a, b in zip(before, after, strict=True))
-    bits = _bits(network, _data(tile))
+    bits = tile.of.input_bits
     if scales != [1, 1, 2, 2] or bits > 8:
         return ()
     shape = Shape(tile.length("OY", "FY"), tile.length("OX", "FX"), tile.length("G"))
     times = tile.length("B")
     small = Shape(-(-shape.height // 2), -(-shape.width // 2), shape.depth)
-    if tile.op.attribute("mode") == "nearest":
+    if tile.of.op.attribute("mode") == "nearest":
         repeat = Operation(engine="pooling", input=small, output=shape, upscaling="nearest")
         return (Step(operation=repeat, times=times),)
     copy = Operation(engine="pooling", input=small, output=small)
@@ -328,16 +359,17 @@ def _resize(tile: Tile, network: Network) -> tuple[Step, ...]:
     return (Step(operation=copy, times=times), Step(operation=window, times=4 * times))
 
 
-def _with_fused(steps: tuple[Step, ...], tile: Tile, network: Network) -> tuple[Step, ...]:
+def _with_fused(steps: tuple[Step, ...], tile: Tile) -> tuple[Step, ...]:
     """The steps with what is applied to their result: in passing, or as a step of its own.
 
     Changes of scale are part of writing a result, and changes of type are the host's work.
     """
-    for op in tile.fused:
-        last = steps[-1]
+    for fused in tile.fused:
+        op, last = fused.op, steps[-1]
         if op.kind in PAIRS:
-            constant = [o for o in op.inputs if network.by_name[o.tensor].role == "constant"]
-            own = Tile(op=op, fused=(), lengths=_fused_lengths(tile, op))
+            tensors = fused.network.by_name
+            constant = [o for o in op.inputs if tensors[o.tensor].role == "constant"]
+            own = Tile(of=fused, fused=(), lengths=_fused_lengths(tile, op))
             second = _broadcast(own, constant[0].index or ()) if constant else Shape(1, 1, 1)
             shape, times = _map_shape(own)
             bits = last.operation.output_bits
@@ -353,14 +385,14 @@ def _with_fused(steps: tuple[Step, ...], tile: Tile, network: Network) -> tuple[
 def _fused_lengths(tile: Tile, op: Op) -> dict[str, int]:
     """How far the loops of a fused op run in a tile: its result is laid out as the op's own."""
     lengths = {}
-    for mine, own in zip(op.outputs[0].index or (), tile.op.outputs[0].index or (), strict=True):
+    for mine, own in zip(op.outputs[0].index or (), tile.of.op.outputs[0].index or (), strict=True):
         if mine.terms:
             steps = ((factor, tile.length(dim)) for dim, factor in own.terms)
             lengths[mine.terms[0][0]] = 1 + sum(factor * (n - 1) for factor, n in steps)
     return lengths
 
 
-_TRANSLATIONS: Final[Mapping[str, Callable[[Tile, Network], tuple[Step, ...]]]] = {
+_TRANSLATIONS: Final[Mapping[str, Callable[[Tile], tuple[Step, ...]]]] = {
     "conv": _convolution,
     "conv_transpose": _transposed_convolution,
     "matmul": _product,

@@ -7,7 +7,7 @@ from tilewright.mapping.ethos_u.formats import feature_map_formats
 from tilewright.mapping.ethos_u.operation import Operation
 from tilewright.mapping.ethos_u.softmax import softmax_steps
 from tilewright.mapping.ethos_u.step import Step
-from tilewright.mapping.ethos_u.translate import Tile, tile_steps
+from tilewright.mapping.ethos_u.translate import Tile, TiledOp, tile_steps
 from tilewright.network import nests
 from tilewright.network.graph import Network, Op
 from tilewright.network.zoo import layers
@@ -19,7 +19,8 @@ def op_named(network: Network, name: str) -> Op:
 
 def steps(network: Network, name: str, cut: Mapping[str, int] | None = None) -> tuple[Step, ...]:
     op = op_named(network, name)
-    return tile_steps(Tile(op=op, fused=(), lengths={**op.sizes, **(cut or {})}), network)
+    of = TiledOp(op=op, network=network)
+    return tile_steps(Tile(of=of, fused=(), lengths={**op.sizes, **(cut or {})}))
 
 
 def only(network: Network, name: str, cut: Mapping[str, int] | None = None) -> Operation:
@@ -79,8 +80,9 @@ def test_sums_that_go_on_are_added_element_by_element() -> None:
     network = small_cnn()
     op = op_named(network, "plain")
     lengths = {**op.sizes, "C": 8}
-    tile = Tile(op=op, fused=(), lengths=lengths, is_continued=True, is_unfinished=True)
-    first, second = (step.operation for step in tile_steps(tile, network))
+    of = TiledOp(op=op, network=network)
+    tile = Tile(of=of, fused=(), lengths=lengths, is_continued=True, is_unfinished=True)
+    first, second = (step.operation for step in tile_steps(tile))
     assert (first.engine, first.output_bits) == ("convolution", 32)
     assert (second.engine, second.input_bits, second.output) == ("elementwise", 32, first.output)
 
@@ -120,8 +122,9 @@ def test_a_fused_clip_slows_the_output_down_and_a_fused_scale_is_a_step() -> Non
     scaled = net.builder.op("mul", "mul", nest, [clipped.name, "scale"], {"out": (8, "")})
     network = net.finish(scaled)
     conv, clip, mul = network.ops
-    tile = Tile(op=conv, fused=(clip, mul), lengths={**conv.sizes, "OY": 2})
-    first, second = (step.operation for step in tile_steps(tile, network))
+    of, *fused = (TiledOp(op=op, network=network) for op in (conv, clip, mul))
+    tile = Tile(of=of, fused=tuple(fused), lengths={**conv.sizes, "OY": 2})
+    first, second = (step.operation for step in tile_steps(tile))
     assert (first.activation, first.output) == ("clamp", Shape(2, 4, 8))
     assert (second.output, second.second_input) == (Shape(2, 4, 8), Shape(1, 1, 8))
 

@@ -1,0 +1,3 @@
+from array import array
+
+def cycles(operation: tuple[int, ...], member: array[int], /) -> int | None: ...

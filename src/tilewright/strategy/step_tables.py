@@ -1,0 +1,65 @@
+"""Bytes by step: what is held and made for each step that a cascade may take."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from math import ceil
+
+from tilewright.program.slicing import SLICE
+from tilewright.strategy.room import Usage
+from tilewright.strategy.scene import Scene
+from tilewright.strategy.spans import Span
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class StepTables:
+    """Tables for all spans that end at the same stage along the same axis.
+
+    They take the same steps, and most of what one holds another one holds too.
+    """
+
+    scene: Scene
+    _held: dict[tuple[str, int], Sequence[int]] = field(default_factory=dict)
+    _made: dict[int, Sequence[Usage]] = field(default_factory=dict)
+    _saved: dict[str, int] = field(default_factory=dict)
+
+    def held(self, span: Span, root: str) -> Sequence[int]:
+        """By step, bytes that are held of a tensor: they change with the first reader."""
+        key = root, span.readers[root][0][0]
+        if key not in self._held:
+            window, growth, _, length, row_elements, bits = hold = span.holds[root]
+            alignment = self.scene.alignment(self.scene.result_memory)
+            row_bits, unit_bits = row_elements * bits, 8 * alignment
+            rows = [min(window + max(1, ceil(growth * step)), length) for step, _ in span.steps[1:]]
+            self._held[key] = [
+                -(-row_bits * count // unit_bits) * alignment
+                for count in (hold.rows(1, eager=False), *rows)
+            ]
+        return self._held[key]
+
+    def made(self, span: Span, number: int) -> Sequence[Usage]:
+        """By step, room for what a stage makes at once."""
+        if number not in self._made:
+            scene, memory = self.scene, self.scene.result_memory
+            sizes = [
+                scene.rounded(memory, span.made_bytes(number, step, eager=eager))
+                for step, eager in span.steps
+            ]
+            self._made[number] = scene.room.each_use(memory, sizes)
+        return self._made[number]
+
+    def passing(self, span: Span, memory: str, size: int) -> Sequence[Usage]:
+        """By step, room for a part of a constant of the first stage, of which rows have theirs."""
+        scene, found = self.scene, []
+        length, rate = span.linked[span.first].size, span.paces[span.first].rate
+        for step, eager in span.steps:
+            rows = min(length, ceil(rate * step)) if eager else 1
+            part = scene.rounded(memory, ceil(size * rows / length))
+            found.append(scene.room.use(memory, part))
+        return found
+
+    def saved(self, span: Span, root: str) -> int:
+        """Bytes that are not held if the newest rows of a private tensor are made in slices."""
+        if root not in self._saved:
+            sliced = self.scene.rounded(self.scene.result_memory, span.sliced_bytes(root, SLICE))
+            self._saved[root] = self.held(span, root)[0] - sliced
+        return self._saved[root]
