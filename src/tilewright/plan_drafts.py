@@ -45,6 +45,15 @@ class Candidate:
         """Bytes read and written outside the scratchpads if nothing is added."""
         return outside_bytes(self.lowered.program)
 
+    @cached_property
+    def compute_cycles(self) -> int:
+        """Cycles of the engine that computes most."""
+        cycles: dict[str, int] = {}
+        for task in self.lowered.program.tasks:
+            if task.kind == "compute":
+                cycles[task.engine] = cycles.get(task.engine, 0) + task.cycles
+        return max(cycles.values(), default=0)
+
     @property
     def fill(self) -> float:
         """The part of a scratchpad that is needed if nothing leaves early or comes ahead."""

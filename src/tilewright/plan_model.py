@@ -57,7 +57,7 @@ class PlanOptions:
     """Whether ops may run side by side, some rows at a time."""
     memory_trials: int = 6
     """How often the objective `memory` tries still smaller scratchpads than hold a plan."""
-    smaller_tasks: int = 2_000
+    smaller_tasks: int = 5_000
     """Plans in ever smaller scratchpads are candidates too, until one has more tasks than this; for
     the objective `traffic`, whenever less may be moved in them."""
     checked: bool = True

@@ -21,16 +21,17 @@ from tilewright.schedule.packed import packed
 WORTH_TRYING = 1.02
 """A plan that moves no more than this factor of what must be moved wants no other candidate."""
 
-NEAR = 1.01
-"""If it is time that counts, one that takes no more than this factor of its bound."""
+NEAR = 1.03
+"""If it is time that counts, one that takes no more than this factor of its bound, or of what its
+busiest engine computes."""
 
-MOST_SMALLER = 4
+MOST_SMALLER = 8
 """So many sizes of smaller scratchpads are looked at for the sake of a plan in larger ones."""
 
 HOPE = 1.02
 """Nor any smaller ones than those whose candidates take this factor of the best at least."""
 
-FEW_TASKS = 400
+FEW_TASKS = 1_000
 """Programs of no more tasks are quickly made: smaller scratchpads are looked at even if the last
 ones gave nothing better."""
 
@@ -66,7 +67,7 @@ def best_plan(drafts_on: Callable[[Machine], Drafts], machine: Machine) -> Plan:
     goal, share, most_tasks = drafts.goal, 1.0, drafts.options.smaller_tasks
     best, seen = _best_on(drafts, None)
     for _ in range(MOST_SMALLER):
-        if best is None or _is_best(best, goal) or not _may_be_better(seen, best, goal, most_tasks):
+        if best is None or _is_good(best, goal) or not _may_be_better(seen, best, goal, most_tasks):
             break
         share *= _smaller(max(candidate.fill for candidate in seen))
         smaller = drafts_on(_cut(machine, share))
@@ -217,14 +218,6 @@ def _may_move_less(drafts: Drafts, best: Draft) -> bool:
     return chosen is not None and chosen.moved_bytes < best.outside_bytes
 
 
-def _is_best(draft: Draft, goal: Goal) -> bool:
-    """Whether a draft is at its bound."""
-    least = draft.candidate.lowered.bounds
-    if goal == "traffic":
-        return draft.outside_bytes <= least.traffic_bytes
-    return goal == "latency" and draft.timetable.cycles <= least.cycles
-
-
 def _may_be_good(candidate: Candidate, goal: Goal) -> bool:
     """Whether a draft of a candidate can be good enough."""
     return _is_enough(candidate, candidate.outside_bytes, candidate.least.order_cycles, goal)
@@ -239,7 +232,7 @@ def _is_enough(candidate: Candidate, moved_bytes: int, cycles: int, goal: Goal) 
     least = candidate.lowered.bounds
     match goal:
         case "latency":
-            return cycles <= NEAR * least.cycles
+            return cycles <= NEAR * max(least.cycles, candidate.compute_cycles)
         case "traffic":
             return moved_bytes <= least.traffic_bytes
         case _:
