@@ -6,11 +6,13 @@ draft so far is not.
 
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from math import inf
 
 from tilewright.errors import InfeasibleError
 from tilewright.plan_model import Plan, PlanOptions, Watcher, outside_bytes
 from tilewright.program.cascade import Strategy
-from tilewright.program.lower import Lowered, Prepared, lower
+from tilewright.program.layout import Layout
+from tilewright.program.lower import Lowered, Prepared, laid_out, lower
 from tilewright.program.model import Program, Space, Timetable
 from tilewright.program.tile import Goal
 from tilewright.program.tiles import MOST_TILES
@@ -114,6 +116,7 @@ class Drafts:
     known: dict[tuple[Aim, bool], Chosen | None]
     """What the choice of cascades proposed already on such a machine, with small cuts or not."""
     refusals: list[InfeasibleError] = field(default_factory=list)
+    _layouts: dict[tuple[Goal, Strategy], Layout] = field(default_factory=dict)
 
     @property
     def goal(self) -> Goal:
@@ -121,12 +124,25 @@ class Drafts:
         return "latency" if self.options.objective == "memory" else self.options.objective
 
     def candidate(
-        self, goal: Goal, strategy: Strategy, most_tiles: int = MOST_TILES
+        self,
+        goal: Goal,
+        strategy: Strategy,
+        most_tiles: int = MOST_TILES,
+        most_bytes: float = inf,
     ) -> Candidate | None:
-        """The program of a strategy; None, and a refusal remembered, if there is none."""
+        """The program of a strategy; None, and a refusal remembered, if there is none.
+
+        None also if its layout says that more bytes are moved than these.
+        """
         self.watcher("tiles and mappings")
         try:
-            lowered = lower(self.prepared, goal, strategy, most_tiles)
+            layout = self._layouts.get((goal, strategy))
+            if layout is None:
+                layout = laid_out(self.prepared, goal, strategy)
+                self._layouts[goal, strategy] = layout
+            if layout.moved_bytes > most_bytes:
+                return None
+            lowered = lower(self.prepared, goal, strategy, most_tiles, layout)
         except InfeasibleError as error:
             self.refusals.append(error)
             return None

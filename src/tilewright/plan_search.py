@@ -6,6 +6,7 @@ estimates, so its strategy is a candidate beside the plain one, never a replacem
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from math import inf
 
 from tilewright.errors import InfeasibleError
 from tilewright.machine.limits import with_memory_limits
@@ -20,6 +21,9 @@ from tilewright.schedule.packed import packed
 
 WORTH_TRYING = 1.02
 """A plan that moves no more than this factor of what must be moved wants no other candidate."""
+
+ROUGHLY = 1.25
+"""What the layout of a plain strategy says of the bytes moved is at most this factor too much."""
 
 NEAR = 1.03
 """If it is time that counts, one that takes no more than this factor of its bound, or of what its
@@ -141,6 +145,10 @@ def _best_on(drafts: Drafts, best: Draft | None) -> tuple[Draft | None, list[Can
     others = [candidate for candidate in seen if not _may_be_good(candidate, goal)]
     for candidate in sorted(others, key=lambda c: c.least_value(goal)):
         best = _better(drafts, candidate, best)
+    if goal == "traffic":
+        for candidate in _plain_ones(drafts, best):
+            seen.append(candidate)
+            best = _better(drafts, candidate, best)
     return best, seen
 
 
@@ -155,10 +163,13 @@ def _candidates(drafts: Drafts) -> Iterator[Candidate]:
     """The plain candidate, and what the choice of cascades proposes.
 
     What is made for the least latency is also a candidate for the least traffic: with the same
-    room, more bytes are then never moved for the sake of fewer.
+    room, more bytes are then never moved for the sake of fewer. If plain ones are not near what
+    must be moved, they are left for later: see `_plain_ones`.
     """
     goal = drafts.goal
-    plain = drafts.candidate(goal, PLAIN)
+    must_move = drafts.prepared.bounds.traffic_bytes
+    most_bytes = WORTH_TRYING * must_move if goal == "traffic" else inf
+    plain = drafts.candidate(goal, PLAIN, most_bytes=most_bytes)
     if plain is not None:
         yield plain
     # A second candidate for the sake of time must not take much of it.
@@ -171,10 +182,19 @@ def _candidates(drafts: Drafts) -> Iterator[Candidate]:
             yield candidate
     if goal == "traffic":
         yield from _with_small_cuts(drafts, known)
-        for strategy in (PLAIN, *_strategies(drafts, "latency")):
+        for strategy in _strategies(drafts, "latency"):
             candidate = drafts.candidate("latency", strategy)
             if candidate is not None:
                 yield candidate
+
+
+def _plain_ones(drafts: Drafts, best: Draft | None) -> Iterator[Candidate]:
+    """Candidates without cascades that may move less than the best draft so far."""
+    most_bytes = inf if best is None else ROUGHLY * best.outside_bytes
+    for goal in ("traffic", "latency"):
+        candidate = drafts.candidate(goal, PLAIN, most_bytes=most_bytes)
+        if candidate is not None:
+            yield candidate
 
 
 def _strategies(drafts: Drafts, goal: Goal) -> list[Strategy]:

@@ -39,6 +39,11 @@ class Layout:
     """Stages that make a tensor on demand, by its root."""
 
     @property
+    def moved_bytes(self) -> float:
+        """What is moved from and to the outside, as far as the choice of tiles estimates it."""
+        return sum(tiling.moved_bytes for tiling in self.tilings)
+
+    @property
     def rings(self) -> Mapping[tuple[int, str], Roll]:
         """Tensors that pass through rolling buffers, by the first stage of their cascade."""
         return {

@@ -82,30 +82,43 @@ def prepare(
     )
 
 
+def laid_out(prepared: Prepared, goal: Goal, strategy: Strategy = PLAIN) -> Layout:
+    """How the ops of a network are cut on a machine, and what is kept.
+
+    Raises:
+        InfeasibleError: an op does not fit.
+    """
+    flows = [flow_of(prepared.rows, cascade) for cascade in strategy.cascades]
+    by_stage = {number: flow for flow in flows if flow for number in flow.cascade.stages}
+    residence = Residence(
+        prepared.network,
+        prepared.places,
+        prepared.costs,
+        prepared.stages,
+        prepared.storage,
+        goal,
+        flows=by_stage,
+        waiting=strategy.gone,
+        shares=prepared.shares,
+    )
+    return residence.layout()
+
+
 def lower(
-    prepared: Prepared, goal: Goal, strategy: Strategy = PLAIN, most_tiles: int = MOST_TILES
+    prepared: Prepared,
+    goal: Goal,
+    strategy: Strategy = PLAIN,
+    most_tiles: int = MOST_TILES,
+    layout: Layout | None = None,
 ) -> Lowered:
-    """The program of a network on a machine.
+    """The program of a network on a machine; its layout may be known already.
 
     Raises:
         InfeasibleError: an op does not fit, or cannot be mapped.
     """
     network, places, costs = prepared.network, prepared.places, prepared.costs
     stages, storage = prepared.stages, prepared.storage
-    flows = [flow_of(prepared.rows, cascade) for cascade in strategy.cascades]
-    by_stage = {number: flow for flow in flows if flow for number in flow.cascade.stages}
-    residence = Residence(
-        network,
-        places,
-        costs,
-        stages,
-        storage,
-        goal,
-        flows=by_stage,
-        waiting=strategy.gone,
-        shares=prepared.shares,
-    )
-    layout = residence.layout()
+    layout = layout or laid_out(prepared, goal, strategy)
     refuse_too_many(stages, layout, most_tiles)
     builder = Builder(network, places, storage)
     homes = Homes(network, places, storage)
