@@ -21,10 +21,12 @@ from tilewright.schedule.bounds import Bounds, bounds
 from tilewright.schedule.control_edges import control_edges
 from tilewright.schedule.packed import packed
 from tilewright.schedule.schedule import schedule, schedule_below, schedule_in_order
-from tilewright.strategy.choose import Aim, Chosen, choose
+from tilewright.strategy.choose import Aim, ChooseOptions, Chosen, choose
 from tilewright.strategy.scene import Scene, scene_of
 
 Value = tuple[float, ...]
+
+KnownChoices = dict[tuple[Aim, ChooseOptions], Chosen | None]
 
 RIVAL_TILES = 4_000
 """Of a second candidate, if time counts."""
@@ -113,8 +115,8 @@ class Drafts:
     prepared: Prepared
     options: PlanOptions
     watcher: Watcher
-    known: dict[tuple[Aim, bool], Chosen | None]
-    """What the choice of cascades proposed already on such a machine, with small cuts or not."""
+    known: KnownChoices
+    """What the choice of cascades proposed already on such a machine."""
     refusals: list[InfeasibleError] = field(default_factory=list)
     _layouts: dict[tuple[Goal, Strategy], Layout] = field(default_factory=dict)
 
@@ -186,17 +188,17 @@ class Drafts:
         quick = replace(self.options.schedule, explain_trials=0, order_sets=0)
         self.options = replace(self.options, schedule=quick)
 
-    def chosen(self, aim: Aim, *, small_cuts: bool = False) -> Chosen | None:
-        """What the choice of cascades proposes."""
+    def chosen(self, aim: Aim, *, small_cuts: bool = False, quickly: bool = False) -> Chosen | None:
+        """What the choice of cascades proposes; `quickly` if it looks less far."""
         if not self.options.cascades:
             return None
-        key = aim, small_cuts
+        quick = quickly or aim == "latency"
+        options = self.options.quick_choose if quick else self.options.choose
+        key = aim, replace(options, small_cuts=small_cuts)
         if key not in self.known:
             self.watcher("cascades")
             scene = self._scene
-            options = self.options.quick_choose if aim == "latency" else self.options.choose
-            options = replace(options, small_cuts=small_cuts)
-            self.known[key] = None if scene is None else choose(scene, aim, options)
+            self.known[key] = None if scene is None else choose(scene, *key)
         return self.known[key]
 
     @cached_property

@@ -197,9 +197,14 @@ def _plain_ones(drafts: Drafts, best: Draft | None) -> Iterator[Candidate]:
             yield candidate
 
 
-def _strategies(drafts: Drafts, goal: Goal) -> list[Strategy]:
+def _strategies(drafts: Drafts, goal: Goal) -> Iterator[Strategy]:
+    """What the choice of cascades proposes; first what is quickly found, if nothing moves less."""
+    quick = drafts.chosen("traffic", quickly=True) if goal == "traffic" else None
+    if quick is not None and quick.moved_bytes <= drafts.prepared.bounds.traffic_bytes:
+        yield quick.strategy
     chosen = drafts.chosen(goal)
-    return [] if chosen is None else [chosen.strategy]
+    if chosen is not None and (quick is None or chosen.strategy != quick.strategy):
+        yield chosen.strategy
 
 
 def _with_small_cuts(drafts: Drafts, known: Mapping[Strategy, int]) -> Iterator[Candidate]:

@@ -9,7 +9,7 @@ from tilewright.machine.limits import with_memory_limits
 from tilewright.machine.model import Machine
 from tilewright.mapping.search import Objective, SearchOptions
 from tilewright.network.graph import Network, Op
-from tilewright.plan_drafts import Drafts
+from tilewright.plan_drafts import Drafts, KnownChoices
 from tilewright.plan_model import Plan, PlanObjective, PlanOptions, Watcher
 from tilewright.plan_rungs import plan_of_rung
 from tilewright.plan_search import best_plan, plan_in_least_memory
@@ -18,7 +18,6 @@ from tilewright.program.order import peak_bytes
 from tilewright.program.order_network import problem_of
 from tilewright.program.order_search import OrderOptions, least_peak
 from tilewright.program.places import places_of
-from tilewright.strategy.choose import Aim, Chosen
 from tilewright.strategy.ladder.fit import Fit
 from tilewright.strategy.ladder.program import only_scratchpad
 
@@ -79,7 +78,7 @@ def _drafts_in(
     """Drafts of plans with ops in one order, on the machine or on one with other sizes."""
     options, watcher = how
     prepared = prepare(network, limited, order, _search(options))
-    known: dict[tuple[int, ...], dict[tuple[Aim, bool], Chosen | None]] = {}
+    known: dict[tuple[int, ...], KnownChoices] = {}
 
     def drafts_on(other: Machine) -> Drafts:
         # Tiles cost the same whatever the sizes of scratchpads: they are looked up once.
