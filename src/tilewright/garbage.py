@@ -14,4 +14,12 @@ def without_garbage_collection() -> Iterator[None]:
         yield
     finally:
         if was_enabled:
+            _count_as_old()
             gc.enable()
+
+
+def _count_as_old() -> None:
+    """Count all objects among the old ones, or the next one that is made has all looked through."""
+    if gc.get_freeze_count() == 0:
+        gc.freeze()
+        gc.unfreeze()
