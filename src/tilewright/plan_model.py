@@ -44,7 +44,9 @@ class PlanOptions:
         )
     )
     packing: PackOptions = field(
-        default_factory=lambda: PackOptions(node_budget=2_000, climb_evaluations=0)
+        default_factory=lambda: PackOptions(
+            node_budget=2_000, climb_evaluations=0, largest_exact_part=500
+        )
     )
     """How hard addresses are packed again when all lives are known."""
     choose: ChooseOptions = field(default_factory=ChooseOptions)

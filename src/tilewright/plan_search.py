@@ -26,8 +26,7 @@ ROUGHLY = 1.25
 """What the layout of a plain strategy says of the bytes moved is at most this factor too much."""
 
 NEAR = 1.03
-"""If it is time that counts, one that takes no more than this factor of its bound, or of what its
-busiest engine computes."""
+"""If it is time that counts, one that takes no more than this factor of what it must take."""
 
 MOST_SMALLER = 8
 """So many sizes of smaller scratchpads are looked at for the sake of a plan in larger ones."""
@@ -71,7 +70,11 @@ def best_plan(drafts_on: Callable[[Machine], Drafts], machine: Machine) -> Plan:
     goal, share, most_tasks = drafts.goal, 1.0, drafts.options.smaller_tasks
     best, seen = _best_on(drafts, None)
     for _ in range(MOST_SMALLER):
-        if best is None or _is_good(best, goal) or not _may_be_better(seen, best, goal, most_tasks):
+        if (
+            best is None
+            or _is_good(drafts, best)
+            or not _may_be_better(seen, best, goal, most_tasks)
+        ):
             break
         share *= _smaller(max(candidate.fill for candidate in seen))
         smaller = drafts_on(_cut(machine, share))
@@ -138,11 +141,11 @@ def _best_on(drafts: Drafts, best: Draft | None) -> tuple[Draft | None, list[Can
     goal, seen = drafts.goal, list[Candidate]()
     for candidate in _candidates(drafts):
         seen.append(candidate)
-        if _may_be_good(candidate, goal):
+        if _may_be_good(drafts, candidate):
             best = _better(drafts, candidate, best)
-            if best is not None and _is_good(best, goal):
+            if best is not None and _is_good(drafts, best):
                 return best, seen
-    others = [candidate for candidate in seen if not _may_be_good(candidate, goal)]
+    others = [candidate for candidate in seen if not _may_be_good(drafts, candidate)]
     for candidate in sorted(others, key=lambda c: c.least_value(goal)):
         best = _better(drafts, candidate, best)
     if goal == "traffic":
@@ -243,21 +246,25 @@ def _may_move_less(drafts: Drafts, best: Draft) -> bool:
     return chosen is not None and chosen.moved_bytes < best.outside_bytes
 
 
-def _may_be_good(candidate: Candidate, goal: Goal) -> bool:
+def _may_be_good(drafts: Drafts, candidate: Candidate) -> bool:
     """Whether a draft of a candidate can be good enough."""
-    return _is_enough(candidate, candidate.outside_bytes, candidate.least.order_cycles, goal)
+    return _is_enough(drafts, candidate, candidate.outside_bytes, candidate.least.order_cycles)
 
 
-def _is_good(draft: Draft, goal: Goal) -> bool:
+def _is_good(drafts: Drafts, draft: Draft) -> bool:
     """Whether no other strategy is worth a try."""
-    return _is_enough(draft.candidate, draft.outside_bytes, draft.timetable.cycles, goal)
+    return _is_enough(drafts, draft.candidate, draft.outside_bytes, draft.timetable.cycles)
 
 
-def _is_enough(candidate: Candidate, moved_bytes: int, cycles: int, goal: Goal) -> bool:
+def _is_enough(drafts: Drafts, candidate: Candidate, moved_bytes: int, cycles: int) -> bool:
     least = candidate.lowered.bounds
-    match goal:
+    match drafts.goal:
         case "latency":
-            return cycles <= NEAR * max(least.cycles, candidate.compute_cycles)
+            least_cycles = least.cycles
+            if drafts.prepared.costs.core_model is not None:
+                # Tiles were chosen by what they really take: others would not compute faster.
+                least_cycles = max(least_cycles, candidate.compute_cycles)
+            return cycles <= NEAR * least_cycles
         case "traffic":
             return moved_bytes <= least.traffic_bytes
         case _:
