@@ -258,17 +258,20 @@ def _is_good(drafts: Drafts, draft: Draft) -> bool:
 
 def _is_enough(drafts: Drafts, candidate: Candidate, moved_bytes: int, cycles: int) -> bool:
     least = candidate.lowered.bounds
+    moves_little = moved_bytes <= WORTH_TRYING * least.traffic_bytes
     match drafts.goal:
         case "latency":
             least_cycles = least.cycles
             if drafts.prepared.costs.core_model is not None:
                 # Tiles were chosen by what they really take: others would not compute faster.
                 least_cycles = max(least_cycles, candidate.compute_cycles)
+                if moves_little:
+                    least_cycles = max(least_cycles, candidate.least.order_cycles)
             return cycles <= NEAR * least_cycles
         case "traffic":
             return moved_bytes <= least.traffic_bytes
         case _:
-            return moved_bytes <= WORTH_TRYING * least.traffic_bytes
+            return moves_little
 
 
 def plan_in_least_memory(drafts_on: Callable[[Machine], Drafts], machine: Machine) -> Plan:
