@@ -25,7 +25,7 @@ WORTH_TRYING = 1.02
 ROUGHLY = 1.25
 """What the layout of a plain strategy says of the bytes moved is at most this factor too much."""
 
-NEAR = 1.03
+NEAR = 1.01
 """If it is time that counts, one that takes no more than this factor of what it must take."""
 
 MOST_SMALLER = 8
