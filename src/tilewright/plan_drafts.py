@@ -117,6 +117,7 @@ class Drafts:
     watcher: Watcher
     known: KnownChoices
     """What the choice of cascades proposed already on such a machine."""
+    rival_tiles: int = RIVAL_TILES
     refusals: list[InfeasibleError] = field(default_factory=list)
     _layouts: dict[tuple[Goal, Strategy], Layout] = field(default_factory=dict)
 

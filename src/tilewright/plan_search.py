@@ -11,7 +11,7 @@ from math import inf
 from tilewright.errors import InfeasibleError
 from tilewright.machine.limits import with_memory_limits
 from tilewright.machine.model import Machine
-from tilewright.plan_drafts import RIVAL_TILES, Candidate, Draft, Drafts
+from tilewright.plan_drafts import Candidate, Draft, Drafts
 from tilewright.plan_model import Plan
 from tilewright.plan_rungs import last_resort
 from tilewright.program.cascade import PLAIN, Strategy
@@ -37,6 +37,9 @@ HOPE = 1.02
 FEW_TASKS = 1_000
 """Programs of no more tasks are quickly made: smaller scratchpads are looked at even if the last
 ones gave nothing better."""
+
+SMALLER_TILES = 2_000
+"""Of cascades in smaller scratchpads, if time counts."""
 
 FIRST_SHARE = 1 / 64
 """Of the scratchpads, where nothing is known of what is needed."""
@@ -79,6 +82,7 @@ def best_plan(drafts_on: Callable[[Machine], Drafts], machine: Machine) -> Plan:
         share *= _smaller(max(candidate.fill for candidate in seen))
         smaller = drafts_on(_cut(machine, share))
         smaller.explain_nothing()
+        smaller.rival_tiles = SMALLER_TILES
         if goal == "traffic" and not _may_move_less(smaller, best):
             break
         before = best
@@ -176,7 +180,7 @@ def _candidates(drafts: Drafts) -> Iterator[Candidate]:
     if plain is not None:
         yield plain
     # A second candidate for the sake of time must not take much of it.
-    most_tiles = RIVAL_TILES if plain is not None and goal == "latency" else MOST_TILES
+    most_tiles = drafts.rival_tiles if plain is not None and goal == "latency" else MOST_TILES
     known = {plain.strategy: plain.outside_bytes} if plain is not None else {}
     for strategy in _strategies(drafts, goal):
         candidate = drafts.candidate(goal, strategy, most_tiles)
