@@ -111,11 +111,6 @@ class Span:
         length = self.rows.network.by_name[root].shape[axis]
         return packed_bytes(hold.sliced_elements(length, min(piece, length)), hold.bits)
 
-    def held_bytes(self, root: str, step: int, *, eager: bool) -> int:
-        """Bytes of a tensor that are held."""
-        hold = self.holds[root]
-        return packed_bytes(hold.row_elements * hold.rows(step, eager=eager), hold.bits)
-
     def made_bytes(self, number: int, step: int, *, eager: bool) -> int:
         """Bytes of a stage's result that it makes at once."""
         stage = self.linked[number]

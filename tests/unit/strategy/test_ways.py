@@ -11,6 +11,7 @@ from tilewright.strategy.choose import ChooseOptions, choose
 from tilewright.strategy.scene import Scene, scene_of
 from tilewright.strategy.spans import Span, span_of
 from tilewright.strategy.units import ways_of
+from tilewright.units import packed_bytes
 
 HEIGHT = 2
 
@@ -61,7 +62,10 @@ def test_a_span_knows_the_same_tensors_made_in_slices_as_all_its_stages(network:
 def bytes_of_step(scene: Scene, span: Span, number: int) -> int:
     """What a span holds if nothing is kept and constants come tile by tile, added up by itself."""
     (step, eager), memory = span.steps[number], scene.result_memory
-    held = [span.held_bytes(root, step, eager=eager) for root in (*span.private, *span.inputs)]
+    holds = [span.holds[root] for root in (*span.private, *span.inputs)]
+    held = [
+        packed_bytes(hold.row_elements * hold.rows(step, eager=eager), hold.bits) for hold in holds
+    ]
     made = [span.made_bytes(end, step, eager=eager) for end in span.ends]
     wholes = [scene.lives[root].size_bytes for root in span.wholes if root in scene.lives]
     tiles = [sum(scene.least_constants(stage).values()) for stage in span.linked]
