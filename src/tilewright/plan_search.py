@@ -73,11 +73,7 @@ def best_plan(drafts_on: Callable[[Machine], Drafts], machine: Machine) -> Plan:
     goal, share, most_tasks = drafts.goal, 1.0, drafts.options.smaller_tasks
     best, seen = _best_on(drafts, None)
     for _ in range(MOST_SMALLER):
-        if (
-            best is None
-            or _is_good(drafts, best)
-            or not _may_be_better(seen, best, goal, most_tasks)
-        ):
+        if best is None or _is_best(best, goal) or not _may_be_better(seen, best, goal, most_tasks):
             break
         share *= _smaller(max(candidate.fill for candidate in seen))
         smaller = drafts_on(_cut(machine, share))
@@ -87,6 +83,8 @@ def best_plan(drafts_on: Callable[[Machine], Drafts], machine: Machine) -> Plan:
             break
         before = best
         best, seen = _best_on(smaller, best)
+        if best is before and _is_good(drafts, best):
+            break
         most_tasks = drafts.options.smaller_tasks if best is not before else FEW_TASKS
     if best is None:
         best = _tight(drafts_on, machine)
@@ -139,16 +137,18 @@ def _tight(drafts_on: Callable[[Machine], Drafts], machine: Machine) -> Draft | 
 def _best_on(drafts: Drafts, best: Draft | None) -> tuple[Draft | None, list[Candidate]]:
     """The best draft of all candidates, or what was the best so far; and the candidates.
 
-    What may be good enough is scheduled at once. Of the others, those that may come to the least
-    are scheduled first, so that the rest need not be.
+    What may be good enough is scheduled at once, and if the best so far is, there is no other
+    candidate. Of the others, those that may come to the least are scheduled first, so that the rest
+    need not be.
     """
     goal, seen = drafts.goal, list[Candidate]()
     for candidate in _candidates(drafts):
         seen.append(candidate)
-        if _may_be_good(drafts, candidate):
+        is_last = best is not None and _is_good(drafts, best)
+        if is_last or _may_be_good(drafts, candidate):
             best = _better(drafts, candidate, best)
-            if best is not None and _is_good(drafts, best):
-                return best, seen
+        if best is not None and _is_good(drafts, best):
+            return best, seen
     others = [candidate for candidate in seen if not _may_be_good(drafts, candidate)]
     for candidate in sorted(others, key=lambda c: c.least_value(goal)):
         best = _better(drafts, candidate, best)
@@ -248,6 +248,14 @@ def _may_move_less(drafts: Drafts, best: Draft) -> bool:
     """Whether the choice of cascades believes that less can be moved on another machine."""
     chosen = drafts.chosen("traffic")
     return chosen is not None and chosen.moved_bytes < best.outside_bytes
+
+
+def _is_best(draft: Draft, goal: Goal) -> bool:
+    """Whether a draft is at its bound."""
+    least = draft.candidate.lowered.bounds
+    if goal == "traffic":
+        return draft.outside_bytes <= least.traffic_bytes
+    return goal == "latency" and draft.timetable.cycles <= least.cycles
 
 
 def _may_be_good(drafts: Drafts, candidate: Candidate) -> bool:

@@ -102,6 +102,6 @@ def test_what_is_no_terminal_gets_nothing(capfd: pytest.CaptureFixture[str]) -> 
 
 def test_a_plan_tells_its_steps_in_their_order() -> None:
     steps: list[str] = []
-    options = PlanOptions(smaller_tasks=0)
+    options = PlanOptions(smaller_tasks=0, cascades=False)
     plan(load_network("lenet5"), load_machine("npe8"), options, watcher=steps.append)
     assert steps == ["compute order", "tiles and mappings", "times", "addresses", "check"]
