@@ -275,7 +275,7 @@ def _is_enough(drafts: Drafts, candidate: Candidate, moved_bytes: int, cycles: i
         case "latency":
             least_cycles = least.cycles
             if drafts.prepared.costs.core_model is not None:
-                # Tiles were chosen by what they really take: others would not compute faster.
+                # Tiles were chosen by what they really take: others would hardly compute faster.
                 least_cycles = max(least_cycles, candidate.compute_cycles)
                 if moves_little:
                     least_cycles = max(least_cycles, candidate.least.order_cycles)
