@@ -10,9 +10,10 @@ from tilewright.machine.model import Machine
 from tilewright.mapping.search import Objective, SearchOptions
 from tilewright.network.graph import Network, Op
 from tilewright.plan_drafts import Drafts, KnownChoices
+from tilewright.plan_memory import plan_in_least_memory
 from tilewright.plan_model import Plan, PlanObjective, PlanOptions, Watcher
 from tilewright.plan_rungs import plan_of_rung
-from tilewright.plan_search import best_plan, plan_in_least_memory
+from tilewright.plan_search import best_plan
 from tilewright.program.lower import prepare
 from tilewright.program.order import peak_bytes
 from tilewright.program.order_network import problem_of
