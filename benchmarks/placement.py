@@ -21,7 +21,7 @@ from typing import Any
 
 from tilewright.placement.check import violations
 from tilewright.placement.files import read_csv
-from tilewright.placement.heuristics import linear_scan
+from tilewright.placement.fit import linear_scan, times_of
 from tilewright.placement.pack import PackOptions, pack
 from tilewright.placement.problem import Buffer, Packing, PlacementProblem
 from tilewright.placement.search import is_compiled
@@ -116,7 +116,7 @@ def growth(options: PackOptions) -> list[dict[str, Any]]:
     for count in GROWTH_SIZES:
         problem = large_model(count, seed=0)
         began = time.process_time()
-        linear_scan(problem.buffers)
+        linear_scan(times_of(problem.buffers))
         scan_seconds = time.process_time() - began
         packing, seconds = timed(problem, options)
         row = {

@@ -122,7 +122,7 @@ HEAD = {
     "limits": ("SRAM, B", "Vela's"),
     "cycles": ("cycles", "Vela's", "ratio", "on CPU"),
 }
-CPU_HEAD = ("plan, CPU s", "Vela schedules", "process, CPU s", "Vela's")
+CPU_HEAD = ("plan, CPU s", "its check", "Vela schedules", "process, CPU s", "Vela's")
 
 
 def figures(row: Row) -> list[str]:
@@ -155,6 +155,7 @@ def cells_of(row: Row) -> list[str]:
         row.case.network,
         *figures(row),
         f"{row.ours['plan_cpu_s']:.2f}",
+        f"{row.ours['check_cpu_s']:.2f}",
         "" if schedule is None else f"{schedule:.2f}",
         f"{row.process_cpu_s:.2f}",
         f"{row.vela.process_cpu_s:.2f}",
@@ -179,7 +180,7 @@ def table(part: Part, rows: Sequence[Row]) -> str:
     return "".join(f"| {' | '.join(cells)} |\n" for cells in padded) + "\n" + below
 
 
-def write_block(page: Path, part: Part, text: str) -> None:
+def write_block(page: Path, part: str, text: str) -> None:
     """Put a table between the marks of its part in a page."""
     block = re.compile(rf"(<!-- measured: {part} -->\n).*?(<!-- end -->)", re.DOTALL)
     page.write_text(block.sub(lambda m: f"{m[1]}{text}{m[2]}", page.read_text("utf-8")), "utf-8")
@@ -200,13 +201,21 @@ def means(part: Part, rows: Sequence[Row]) -> Iterator[str]:
         whole = [row.ours["whole_sram_bytes"] / row.vela.sram_bytes for row in both]
         more = sum(ratio > 1 for ratio in whole)
         yield f"with whole input and output {geomean(whole):.3f}, above 1: {more}"
+    yield from cpu_means(rows)
+
+
+def cpu_means(rows: Sequence[Row]) -> Iterator[str]:
+    """CPU time of planning and of whole processes over Vela's."""
+    timed = [(row.ours, row.vela.schedule_cpu_s) for row in rows if row.vela.schedule_cpu_s]
+    if timed:
+        planning = geomean([(ours["plan_cpu_s"] - ours["check_cpu_s"]) / v for ours, v in timed])
+        checked = geomean([ours["plan_cpu_s"] / vela for ours, vela in timed])
+        yield (
+            f"CPU, planning over Vela's scheduling: geomean {planning:.2f}, "
+            f"with the check of the plan {checked:.2f}"
+        )
     processes = [row.process_cpu_s / row.vela.process_cpu_s for row in rows]
-    plans = [
-        row.ours["plan_cpu_s"] / row.vela.schedule_cpu_s for row in rows if row.vela.schedule_cpu_s
-    ]
-    for what, ratios in (("planning over Vela's scheduling", plans), ("processes", processes)):
-        if ratios:
-            yield f"CPU, {what}: geomean {geomean(ratios):.2f}"
+    yield f"CPU, processes: geomean {geomean(processes):.2f}"
 
 
 def _left_to_cpu(row: Row) -> bool:
@@ -271,13 +280,20 @@ def main() -> None:
     networks = [name for name in networks if not given.network or name in given.network]
     if not networks:
         sys.exit("no such network, or the folder of networks is not here (give --models)")
+    everything: list[Row] = []
+    blocks: dict[str, str] = {}
     for part in given.part or get_args(Part):
         rows = list(rows_of(part, networks, given))
         if rows:
-            text = table(part, rows)
-            print(text)
-            if given.page is not None:
-                write_block(given.page, part, text)
+            blocks[part] = table(part, rows)
+            print(blocks[part])
+        everything += rows
+    if everything and not given.part:
+        blocks["cpu"] = "".join(f"* {sentence}\n" for sentence in cpu_means(everything))
+        print(blocks["cpu"])
+    for part, text in blocks.items():
+        if given.page is not None:
+            write_block(given.page, part, text)
 
 
 if __name__ == "__main__":

@@ -15,7 +15,7 @@ from tilewright.program.layout import Layout
 from tilewright.program.lower import Lowered, Prepared, laid_out, lower
 from tilewright.program.model import Program, Space, Timetable
 from tilewright.program.tile import Goal
-from tilewright.program.tiles import MOST_TILES
+from tilewright.program.tiles import MOST_TILES, tile_counts
 from tilewright.replay.check import check
 from tilewright.schedule.bounds import Bounds, bounds
 from tilewright.schedule.control_edges import control_edges
@@ -139,10 +139,7 @@ class Drafts:
         """
         self.watcher("tiles and mappings")
         try:
-            layout = self._layouts.get((goal, strategy))
-            if layout is None:
-                layout = laid_out(self.prepared, goal, strategy)
-                self._layouts[goal, strategy] = layout
+            layout = self._layout(goal, strategy)
             if layout.moved_bytes > most_bytes:
                 return None
             lowered = lower(self.prepared, goal, strategy, most_tiles, layout)
@@ -150,6 +147,18 @@ class Drafts:
             self.refusals.append(error)
             return None
         return Candidate(strategy=strategy, lowered=lowered)
+
+    def tiles(self, goal: Goal, strategy: Strategy) -> int | None:
+        """How many tiles a strategy comes to; None if it cannot be laid out."""
+        try:
+            return sum(tile_counts(self.prepared.stages, self._layout(goal, strategy)))
+        except InfeasibleError:
+            return None
+
+    def _layout(self, goal: Goal, strategy: Strategy) -> Layout:
+        if (goal, strategy) not in self._layouts:
+            self._layouts[goal, strategy] = laid_out(self.prepared, goal, strategy)
+        return self._layouts[goal, strategy]
 
     def draft(self, candidate: Candidate, rival: Draft | None = None) -> Draft | None:
         """A candidate with times and addresses; None if it does not fit.
@@ -179,9 +188,10 @@ class Drafts:
         plain = self.draft_in_order(candidate)
         return draft if plain is None else min(draft, plain, key=lambda d: d.value(goal))
 
-    def draft_in_order(self, candidate: Candidate) -> Draft | None:
+    def draft_in_order(self, candidate: Candidate, *, tight: bool = False) -> Draft | None:
         """A candidate task by task, with nothing added; None if it does not fit."""
-        timetable = schedule_in_order(candidate.lowered.program, self.options.schedule)
+        options = self.options.schedule
+        timetable = schedule_in_order(candidate.lowered.program, options, tight=tight)
         return None if timetable is None else Draft(candidate=candidate, timetable=timetable)
 
     def explain_nothing(self) -> None:

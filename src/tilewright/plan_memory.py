@@ -5,7 +5,8 @@ is the smallest.
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from math import inf, log
 
 from tilewright.errors import InfeasibleError
 from tilewright.machine.limits import with_memory_limits
@@ -18,19 +19,31 @@ FIRST_SHARE = 1 / 64
 """Of the scratchpads, where nothing is known of what is needed."""
 
 FIRST_GROWTH = 0.03
-"""By how much more than what is believed in is tried first; the next time by twice that more."""
+"""By how much more is tried than what was too little; the next time by twice that more."""
 
 SURELY = 0.9
-"""Of what is tried first for a strategy, less than this part is not worth a trial."""
+"""Of what is believed in, less than this part hardly ever does."""
 
 MANY_TIMES = 256
 """A scratchpad so many times as large, to see what would be enough."""
 
-LITTLE_TILES = 15_000
+LITTLE_TILES = 6_000
 """A plan of more tiles is not worth the little memory that it saves."""
 
 NEARLY = 1.02
 """Sizes that differ by no more are not told apart."""
+
+MOST_CHOICES = 4
+"""So often cascades are chosen for still less memory than was believed in."""
+
+MORE_PERCENT = (0, 1, 2, 4)
+"""Of the smallest size for which tiles are found: a little more may save many of them."""
+
+WORTH_IN_TILES = 20
+"""A per cent less memory is worth so many per cent more tiles, each of which takes time."""
+
+MOST_OVERHEAD = 1.06
+"""What a plan takes beyond what it was laid out for says this much of others, at most."""
 
 
 def plan_in_least_memory(drafts_on: Callable[[Machine], Drafts], machine: Machine) -> Plan:
@@ -46,67 +59,155 @@ def plan_in_least_memory(drafts_on: Callable[[Machine], Drafts], machine: Machin
 
 
 def draft_in_least_memory(drafts_on: Callable[[Machine], Drafts], machine: Machine) -> Draft | None:
-    """The draft in the smallest scratchpads; None if none fits.
+    """The draft in the smallest scratchpads, or nearly so if that saves many tiles; None if none
+    fits.
 
-    Sizes are tried upwards from a little more than the choice of cascades believes in, in growing
-    steps, and from the first that holds a plan downwards again, with what is chosen there; and
-    once more with what is chosen if there is less than that.
+    Where tiles can be found for a strategy is quickly seen. Of what is seen, the most promising is
+    lowered and gets addresses, and the next as long as it may take less than what was found.
     """
-    strategies, share = _least(drafts_on(machine), 1.0)
-    fails, growth = 0.0, 2 * FIRST_GROWTH
-    found = first_within(drafts_on(cut_to(machine, share)), strategies)
-    while found is None:
-        if share >= 1.0:
-            return None
-        fails, share, growth = share, min(1.0, share * (1 + growth)), 2 * growth
-        found = first_within(drafts_on(cut_to(machine, share)), strategies)
-    holds = share
-    for wanted in (1.0, 1 / NEARLY):
-        at_hand = wanted * holds
-        strategies, share = _least(drafts_on(cut_to(machine, at_hand)), at_hand)
-        if wanted == 1.0 or share < at_hand:
-            between = max(fails, SURELY * share), holds
-            smaller, holds = _smallest((drafts_on, machine), strategies, share, between)
-            found = smaller or found
-        fails = 0.0
+    sizes = _Sizes(drafts_on, machine)
+    proposals = sizes.all_proposals()
+    found = sizes.best_of(proposals)
+    growth = FIRST_GROWTH
+    largest = max((proposal.size for proposal in proposals), default=1.0)
+    while found is None and largest < 1.0:
+        # Tiles that were found are no use if their buffers do not get addresses.
+        largest, growth = min(1.0, largest * (1 + growth)), 2 * growth
+        strategies = dict.fromkeys([*(proposal.strategy for proposal in proposals), PLAIN])
+        found = sizes.best_of([p for strategy in strategies for p in sizes.at(largest, strategy)])
     return found
 
 
-def _smallest(
-    where: tuple[Callable[[Machine], Drafts], Machine],
-    strategies: Sequence[Strategy],
-    share: float,
-    between: tuple[float, float],
-) -> tuple[Draft | None, float]:
-    """The draft in the least memory between two sizes, and its size; the second holds a plan."""
-    drafts_on, machine = where
-    fails, holds = between
-    found: Draft | None = None
-    for _ in range(drafts_on(machine).options.memory_trials):
-        if not fails * NEARLY < share < holds / NEARLY:
-            share = (fails + holds) / 2
-        cut = cut_to(machine, share)
-        if share < fails * NEARLY or cut == cut_to(machine, holds):
-            break
-        smaller = first_within(drafts_on(cut), strategies)
-        if smaller is None:
-            fails = share
-        else:
-            found, holds = smaller, share
-    return found, holds
+@dataclass(frozen=True, kw_only=True)
+class _Proposal:
+    """A strategy whose tiles fit in a part of the scratchpads."""
+
+    size: float
+    strategy: Strategy
+    tiles: int
+    drafts: Drafts
+
+    @property
+    def cost(self) -> float:
+        """What is to be small."""
+        return _cost(self.size, self.tiles)
 
 
-def _least(drafts: Drafts, whole: float) -> tuple[list[Strategy], float]:
-    """Strategies that take little memory, and the part of the scratchpads that is tried for them.
+def _cost(size: float, tiles: int) -> float:
+    return WORTH_IN_TILES * log(size) + log(max(1, tiles))
 
-    The machine at hand has the part `whole` of the scratchpads.
-    """
-    # Where data can wait outside, tiles by themselves take less than cascades.
-    waits = drafts.prepared.places.overflow() is not None
-    chosen = None if waits else drafts.chosen("memory")
-    if chosen is None:
-        return [PLAIN], FIRST_SHARE * whole
-    return [chosen.strategy, PLAIN], min(1.0, chosen.share * (1 + FIRST_GROWTH)) * whole
+
+@dataclass(frozen=True)
+class _Sizes:
+    """Plans for scratchpads of several sizes, as parts of the whole."""
+
+    drafts_on: Callable[[Machine], Drafts]
+    machine: Machine
+
+    def all_proposals(self) -> list[_Proposal]:
+        """Proposals of all strategies, the most promising first."""
+        found: list[_Proposal] = []
+        for strategy, share in reversed(self._believed()):
+            if share / NEARLY < min((proposal.size for proposal in found), default=inf):
+                found += self._proposals(strategy, share)
+        if not found:
+            found += self._proposals(PLAIN, FIRST_SHARE)
+        return sorted(found, key=lambda proposal: (proposal.cost, proposal.size))
+
+    def _believed(self) -> list[tuple[Strategy, float]]:
+        """Strategies with less and less memory, and how much the choice of cascades believes in."""
+        found: dict[Strategy, float] = {}
+        at_hand = 1.0
+        for _ in range(MOST_CHOICES):
+            drafts = self.drafts_on(cut_to(self.machine, at_hand))
+            # Where data can wait outside, tiles by themselves take less than cascades.
+            waits = drafts.prepared.places.overflow() is not None
+            chosen = None if waits else drafts.chosen("memory")
+            if chosen is None or chosen.share >= 1.0:
+                break
+            share = chosen.share * at_hand
+            found.setdefault(chosen.strategy, share)
+            at_hand = share / NEARLY
+        return list(found.items())
+
+    def _proposals(self, strategy: Strategy, share: float) -> list[_Proposal]:
+        """The smallest size that a strategy can be laid out for, and a little more."""
+        fails, growth = 0.0, FIRST_GROWTH
+        found = self.at(share, strategy)
+        while not found and share < 1.0:
+            fails, share, growth = share, min(1.0, share * (1 + growth)), 2 * growth
+            found = self.at(share, strategy)
+        lower = SURELY
+        while found and not fails:
+            smaller = self.at(share * lower, strategy)
+            if smaller:
+                found, share, lower = smaller, share * lower, lower**2
+            else:
+                fails = share * lower
+        while found and share > fails * NEARLY and not self._is_same(share, fails):
+            middle = (fails + share) / 2
+            smaller = self.at(middle, strategy)
+            if smaller:
+                found, share = smaller, middle
+            else:
+                fails = middle
+        return [
+            *found,
+            *(p for more in MORE_PERCENT[1:] for p in self.at(share * (1 + more / 100), strategy)),
+        ]
+
+    def at(self, size: float, strategy: Strategy) -> list[_Proposal]:
+        """A strategy in one size, if there are tiles for it that fit and are not too many."""
+        drafts = self.drafts_on(cut_to(self.machine, size))
+        tiles = None if size > 1.0 else drafts.tiles("latency", strategy)
+        if tiles is None or tiles > LITTLE_TILES:
+            return []
+        return [_Proposal(size=size, strategy=strategy, tiles=tiles, drafts=drafts)]
+
+    def best_of(self, proposals: Sequence[_Proposal]) -> Draft | None:
+        """The best draft of some proposals, the most promising of which comes first."""
+        best: tuple[float, Draft] | None = None
+        overhead = 1.0
+        for proposal in proposals[: self.drafts_on(self.machine).options.memory_trials]:
+            if best is not None and _cost(proposal.size * overhead, proposal.tiles) >= best[0]:
+                continue
+            draft = self._draft(proposal)
+            if draft is not None:
+                takes = self._taken_by(draft)
+                overhead = max(1.0, min(MOST_OVERHEAD, takes / proposal.size))
+                cost = _cost(takes, proposal.tiles)
+                if best is None or cost < best[0]:
+                    best = cost, draft
+        return None if best is None else best[1]
+
+    def _draft(self, proposal: _Proposal) -> Draft | None:
+        """What was laid out for a part of the scratchpads, as tight as it gets in the whole."""
+        drafts = proposal.drafts
+        if drafts.prepared.places.overflow() is not None:
+            return first_within(drafts, [proposal.strategy])
+        drafts.explain_nothing()
+        candidate = drafts.candidate("latency", proposal.strategy, LITTLE_TILES)
+        if candidate is None:
+            return None
+        spaces = self.drafts_on(self.machine).prepared.places.spaces
+        return drafts.draft_in_order(candidate.on(spaces), tight=True)
+
+    def _taken_by(self, draft: Draft) -> float:
+        """The part of the scratchpads that a draft takes: up to the highest address in use."""
+        sizes = {m.name: m.size_bytes for m in self.machine.memories if m.role == "scratchpad"}
+        program = draft.timetable.program
+        ends: dict[str, int] = {}
+        for buffer, address in zip(program.buffers, draft.timetable.addresses, strict=True):
+            if buffer.view is None:
+                ends[buffer.space] = max(ends.get(buffer.space, 0), address + buffer.size_bytes)
+        memories = {name: program.space[name].memory for name in ends}
+        return max(
+            (end / sizes[memories[name]] for name, end in ends.items() if memories[name] in sizes),
+            default=0.0,
+        )
+
+    def _is_same(self, share: float, other: float) -> bool:
+        return cut_to(self.machine, share) == cut_to(self.machine, other)
 
 
 def _refusal(drafts: Drafts) -> InfeasibleError:

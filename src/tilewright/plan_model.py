@@ -20,6 +20,7 @@ from tilewright.schedule.bounds import Bounds
 from tilewright.schedule.options import ScheduleOptions
 from tilewright.schedule.packed import Fill
 from tilewright.strategy.choose import ChooseOptions
+from tilewright.strategy.patches import StripFigures
 
 PlanObjective = Goal | Literal["memory"]
 Watcher = Callable[[str], None]
@@ -96,6 +97,8 @@ class Plan:
     assumptions: tuple[str, ...]
     strategy: Strategy = PLAIN
     """Which stages run as cascades, and which tensors wait outside."""
+    strips: tuple[StripFigures, ...] = ()
+    """Which ops run in strips of columns, and what is computed again for that."""
     verified: bool = False
     """Whether a replay computed what the network computes."""
 

@@ -4,6 +4,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from math import inf
 
+from tilewright.errors import InfeasibleError
 from tilewright.garbage import without_garbage_collection
 from tilewright.machine.limits import with_memory_limits
 from tilewright.machine.model import Machine
@@ -12,6 +13,7 @@ from tilewright.network.graph import Network, Op
 from tilewright.plan_drafts import Drafts, KnownChoices
 from tilewright.plan_memory import plan_in_least_memory
 from tilewright.plan_model import Plan, PlanObjective, PlanOptions, Watcher
+from tilewright.plan_patches import Planning, plan_in_strips
 from tilewright.plan_rungs import plan_of_rung
 from tilewright.plan_search import best_plan
 from tilewright.program.lower import prepare
@@ -56,11 +58,21 @@ def plan(
         if options.objective == "memory" or _is_tight(drafts_on(limited), order):
             other = _drafts_in_other(network, limited, order, (options, watcher))
             if other is not None:
-                found = (drafts_on, other)
-                drafts_on = min(found, key=lambda drafts: _least_share(drafts(limited)))
-        if options.objective == "memory":
-            return plan_in_least_memory(drafts_on, limited)
-        return best_plan(drafts_on, limited)
+                found = ((order, drafts_on), other)
+                order, drafts_on = min(found, key=lambda pair: _least_share(pair[1](limited)))
+        search = plan_in_least_memory if options.objective == "memory" else best_plan
+        try:
+            return search(drafts_on, limited)
+        except InfeasibleError:
+            planning = Planning(
+                order=order,
+                machine=limited,
+                drafts_of=lambda other, ops: _drafts_in(other, limited, ops, (options, watcher)),
+            )
+            in_strips = plan_in_strips(network, planning)
+            if in_strips is None:
+                raise
+            return in_strips
 
 
 def _is_tight(drafts: Drafts, order: Sequence[Op]) -> bool:
@@ -92,11 +104,11 @@ def _drafts_in(
 
 def _drafts_in_other(
     network: Network, limited: Machine, order: tuple[Op, ...], how: tuple[PlanOptions, Watcher]
-) -> Callable[[Machine], Drafts] | None:
-    """The same for the order in which fewer bytes wait, which suits cascades; None if it is none
-    but the given one."""
+) -> tuple[tuple[Op, ...], Callable[[Machine], Drafts]] | None:
+    """The order in which fewer bytes wait, which suits cascades, and drafts in it; None if it is
+    none but the given one."""
     other = compute_order(network, how[0].order_steps, few_alive=True)
-    return None if other == order else _drafts_in(network, limited, other, how)
+    return None if other == order else (other, _drafts_in(network, limited, other, how))
 
 
 def _least_share(drafts: Drafts) -> float:

@@ -2,6 +2,7 @@
 
 import random
 from dataclasses import replace
+from itertools import combinations
 
 import pytest
 from tests.placement_cases import random_buffers, smallest_peak
@@ -10,17 +11,12 @@ from tilewright.placement.bounds import granularity, simple_bound
 from tilewright.placement.check import violations
 from tilewright.placement.climb import hill_climb
 from tilewright.placement.exact import Range, place_lowest
-from tilewright.placement.heuristics import (
-    Candidate,
-    first_fit,
-    greedy_orders,
-    linear_scan,
-    meeting_pairs,
-    portfolio,
-    scan_both_ends,
-)
+from tilewright.placement.fit import first_fit, linear_scan, scan_both_ends, times_of
+from tilewright.placement.heuristics import Candidate, greedy_orders, portfolio
+from tilewright.placement.meetings import is_compiled as fit_is_compiled
+from tilewright.placement.meetings import meetings_of
 from tilewright.placement.pack import PackOptions, pack
-from tilewright.placement.problem import Buffer, PlacementProblem
+from tilewright.placement.problem import Buffer, PlacementProblem, meet
 from tilewright.placement.search import Rule, Status, is_compiled, search
 from tilewright.placement.sections import instance_of
 
@@ -99,21 +95,65 @@ def test_heuristics_are_always_feasible_and_report_their_peak(batch: int) -> Non
 
 def candidates(buffers: list[Buffer], seed: int) -> list[Candidate]:
     found = [portfolio(buffers, 0), hill_climb(buffers, 0, evaluations=5, seed=seed)]
-    neighbours = meeting_pairs(buffers, None)
-    assert neighbours is not None
+    meetings = meetings_of(buffers)
+    assert meetings is not None
     placed = {
-        method: first_fit(buffers, order, neighbours)
-        for method, order in greedy_orders(buffers).items()
+        method: first_fit(buffers, order, meetings) for method, order in greedy_orders(buffers)
     }
     if all(b.address is None and len(b.lives) == 1 for b in buffers):
-        placed["linear scan"] = linear_scan(buffers)
-        both = scan_both_ends(buffers, 2 * simple_bound(buffers))
+        placed["linear scan"] = linear_scan(times_of(buffers))
+        both = scan_both_ends(times_of(buffers), 2 * simple_bound(buffers))
         if both is not None:
             placed["both ends"] = both
     for method, addresses in placed.items():
         peak = max(a + b.size_bytes for a, b in zip(addresses, buffers, strict=True))
         found.append(Candidate(method=method, addresses=tuple(addresses), peak_bytes=peak))
     return found
+
+
+def buffers_of_many_kinds(seed: int) -> list[Buffer]:
+    """Up to 120 buffers, every fourth one with an address that it would like."""
+    chance = random.Random(seed)
+    buffers = random_buffers(seed, most=chance.choice([10, 40, 120]))
+    return [
+        replace(b, hint=b.alignment_bytes * chance.randrange(8)) if chance.random() < 0.25 else b
+        for b in buffers
+    ]
+
+
+@pytest.mark.skipif(not fit_is_compiled(), reason="the kernel is not compiled here")
+@pytest.mark.parametrize("seed", range(100))
+def test_the_kernel_and_python_put_every_buffer_at_the_same_address(seed: int) -> None:
+    buffers = buffers_of_many_kinds(seed)
+    meetings = meetings_of(buffers)
+    assert meetings is not None
+    assert meetings == meetings_of(buffers, engine="python")
+    for _, order in greedy_orders(buffers):
+        by_kernel = first_fit(buffers, order, meetings)
+        assert list(by_kernel) == list(first_fit(buffers, order, meetings, engine="python"))
+    single = [replace(b, lives=b.lives[:1], address=None) for b in buffers]
+    assert meetings_of(single) == meetings_of(single, engine="python")
+    times = times_of(single)
+    assert list(linear_scan(times)) == list(linear_scan(times, engine="python"))
+    for percent in (90, 100, 104, 130, 200):
+        capacity = simple_bound(single) * percent // 100
+        found = [scan_both_ends(times, capacity, engine) for engine in ("fastest", "python")]
+        assert list(found[0] or ()) == list(found[1] or ())
+        assert (found[0] is None) == (found[1] is None)
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_those_that_meet_are_counted_and_listed_as_lives_say(seed: int) -> None:
+    buffers = random_buffers(seed, most=30)
+    meetings = meetings_of(buffers)
+    assert meetings is not None
+    for j, buffer in enumerate(buffers):
+        others = [k for k, other in enumerate(buffers) if k != j and meet(buffer, other)]
+        assert sorted(meetings.of(j)) == others
+    single = [replace(b, lives=b.lives[:1]) for b in buffers]
+    pairs = sum(meet(one, other) for one, other in combinations(single, 2))
+    assert meetings_of(single, pairs) is not None
+    assert pairs == 0 or meetings_of(single, pairs - 1) is None
 
 
 @pytest.mark.parametrize("seed", range(40))

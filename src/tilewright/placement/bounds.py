@@ -1,6 +1,7 @@
 """Lower bounds of the peak: what is alive together, and where fixed buffers end."""
 
 import math
+from collections import defaultdict
 from collections.abc import Sequence
 
 from tilewright.placement.problem import Buffer
@@ -8,11 +9,12 @@ from tilewright.placement.problem import Buffer
 
 def max_live(buffers: Sequence[Buffer]) -> tuple[int, int]:
     """The most bytes alive in one cycle, and the first such cycle."""
-    changes: dict[int, int] = {}
+    changes: dict[int, int] = defaultdict(int)
     for buffer in buffers:
+        size_bytes = buffer.size_bytes
         for start, end in buffer.lives:
-            changes[start] = changes.get(start, 0) + buffer.size_bytes
-            changes[end] = changes.get(end, 0) - buffer.size_bytes
+            changes[start] += size_bytes
+            changes[end] -= size_bytes
     live = most = most_cycle = 0
     for cycle in sorted(changes):
         live += changes[cycle]

@@ -7,12 +7,8 @@ from tilewright.errors import InputError
 from tilewright.placement.bounds import granularity, simple_bound
 from tilewright.placement.climb import hill_climb
 from tilewright.placement.exact import Range, place_lowest, place_within
-from tilewright.placement.heuristics import (
-    Candidate,
-    meeting_pairs,
-    peak_bytes,
-    portfolio,
-)
+from tilewright.placement.heuristics import Candidate, peak_bytes, portfolio
+from tilewright.placement.meetings import meetings_of
 from tilewright.placement.problem import (
     Buffer,
     Packing,
@@ -156,7 +152,7 @@ def _exact(buffers: Sequence[Buffer], addresses: tuple[int, ...]) -> Candidate:
 def _climbed(
     buffers: Sequence[Buffer], needs: _Needs, options: PackOptions, best: Candidate
 ) -> Candidate:
-    if not options.climb_evaluations or meeting_pairs(buffers, _MOST_PAIRS_TO_CLIMB) is None:
+    if not options.climb_evaluations or meetings_of(buffers, _MOST_PAIRS_TO_CLIMB) is None:
         return best
     climbed = hill_climb(
         buffers,

@@ -26,8 +26,7 @@ class Buffer:
     memory: str = ""
 
     def __post_init__(self) -> None:
-        ends = [bound for life in self.lives for bound in life]
-        if not ends or any(a >= b for a, b in self.lives) or ends != sorted(ends):
+        if not _are_in_order(self.lives):
             raise ValueError(f"{self.name}: lives must be non-empty, in order and apart")
         if self.size_bytes < 0 or self.alignment_bytes < 1:
             raise ValueError(f"{self.name}: {self.size_bytes} bytes on {self.alignment_bytes}")
@@ -45,6 +44,15 @@ class Buffer:
     def end_cycle(self) -> int:
         """The cycle after its last life."""
         return self.lives[-1][1]
+
+
+def _are_in_order(lives: Sequence[Life]) -> bool:
+    """Whether there are lives, none empty, and each after the one before."""
+    # Nearly all buffers have one life, and there are thousands of them.
+    if len(lives) == 1:
+        return lives[0][0] < lives[0][1]
+    ends = [bound for life in lives for bound in life]
+    return bool(ends) and all(start < end for start, end in lives) and ends == sorted(ends)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from itertools import accumulate, chain
 
+from tilewright.placement.meetings import meetings_of
 from tilewright.placement.problem import Buffer
 
 UNFIXED = -1
@@ -52,12 +53,11 @@ def instance_of(buffers: Sequence[Buffer]) -> Instance:
     """Buffers, none of them of size 0, as numbers."""
     sections = live_sets(buffers)
     sections_of: list[list[int]] = [[] for _ in buffers]
-    together = [0] * len(buffers)
     for number, section in enumerate(sections):
-        mask = sum(1 << j for j in section)
         for j in section:
             sections_of[j].append(number)
-            together[j] |= mask
+    meetings = meetings_of(buffers)
+    assert meetings is not None
     twins: dict[tuple[object, ...], int] = {}
     twin = []
     for j, buffer in enumerate(buffers):
@@ -71,7 +71,7 @@ def instance_of(buffers: Sequence[Buffer]) -> Instance:
         twins=tuple(twin),
         sections=tuple(sections),
         sections_of=tuple(map(tuple, sections_of)),
-        neighbours=tuple(_bits(mask & ~(1 << j)) for j, mask in enumerate(together)),
+        neighbours=tuple([tuple(sorted(meetings.of(j))) for j in range(len(buffers))]),
     )
 
 
@@ -101,22 +101,15 @@ def live_sets(buffers: Sequence[Buffer]) -> list[tuple[int, ...]]:
 
 def time_parts(buffers: Sequence[Buffer]) -> list[tuple[int, ...]]:
     """Indices of buffers, in parts between which no buffer is alive, earliest first."""
-    order = sorted(range(len(buffers)), key=lambda j: (buffers[j].start_cycle, j))
+    starts = [buffer.start_cycle for buffer in buffers]
+    ends = [buffer.end_cycle for buffer in buffers]
     parts: list[list[int]] = []
     reach = 0
-    for j in order:
-        if not parts or buffers[j].start_cycle >= reach:
+    for j in sorted(range(len(buffers)), key=starts.__getitem__):
+        if not parts or starts[j] >= reach:
             parts.append([])
-            reach = buffers[j].end_cycle
+            reach = ends[j]
         parts[-1].append(j)
-        reach = max(reach, buffers[j].end_cycle)
+        if ends[j] > reach:
+            reach = ends[j]
     return [tuple(sorted(part)) for part in parts]
-
-
-def _bits(mask: int) -> tuple[int, ...]:
-    found = []
-    while mask:
-        lowest = mask & -mask
-        found.append(lowest.bit_length() - 1)
-        mask ^= lowest
-    return tuple(found)

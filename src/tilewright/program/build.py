@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import NamedTuple
 
 from tilewright.errors import InfeasibleError, Problem
 from tilewright.network.graph import Network
@@ -20,13 +21,16 @@ from tilewright.program.writers import Writers
 from tilewright.units import packed_bytes
 
 
-@dataclass(frozen=True, slots=True)
-class Copy:
+class Copy(NamedTuple):
     """A box that has to get from one buffer to others, all of it to each."""
 
     source: Access
     targets: tuple[Access, ...]
     kind: TaskKind
+    size_bytes: int
+    """What is read, once."""
+    spaces: tuple[str, ...]
+    """Between which it goes, that of the source first."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +54,8 @@ class Builder:
     buffers: list[Buffer] = field(default_factory=list)
     tasks: list[Task] = field(default_factory=list)
     given: list[int] = field(default_factory=list)
+    _alike: dict[object, Buffer] = field(default_factory=dict)
+    """Buffers that were made already: the same tiles come again and again."""
     _views: dict[tuple[int, str], int] = field(default_factory=dict)
     _chains: list[int] = field(default_factory=list)
     """Per task the first of the tasks that run one after the other up to it."""
@@ -61,11 +67,14 @@ class Builder:
 
     def buffer(self, tensor: str, box: Box, space: Space, *, name: str = "", bits: int = 0) -> int:
         """A new buffer for a box of a tensor; `bits` where its elements are wider for a while."""
-        made = self.network.by_name[tensor]
-        size = packed_bytes(elements(box), bits or made.bits)
-        self.buffers.append(
-            Buffer(name=name or tensor, tensor=tensor, box=box, space=space.name, size_bytes=size)
-        )
+        key = (tensor, box, space.name, name, bits)
+        made = self._alike.get(key)
+        if made is None:
+            size = packed_bytes(elements(box), bits or self.network.by_name[tensor].bits)
+            made = self._alike[key] = Buffer(
+                name=name or tensor, tensor=tensor, box=box, space=space.name, size_bytes=size
+            )
+        self.buffers.append(made)
         return len(self.buffers) - 1
 
     def lap(self, lap: Lap, tensor: str, box: Box, origin: tuple[int, ...]) -> int:
@@ -163,26 +172,38 @@ class Builder:
                 after.update(self._writers.last(*access))
             else:
                 after.update(self._writers.last(*self._below(access)))
-        for access in writes if laps else ():
-            if access.buffer in laps:
-                after.update(self._waits.before_write(access))
-        return tuple(sorted(after))
+        if laps:
+            for access in writes:
+                if access.buffer in laps:
+                    after.update(self._waits.before_write(access))
+        return tuple(sorted(after)) if len(after) > 1 else tuple(after)
 
     def append(self, task: Task, previous: tuple[int, ...] = ()) -> int:
         """Append a task that knows what it waits for; `previous` is the tile before on its core."""
-        number, laps = len(self.tasks), self._waits.laps
+        number, laps, buffers = len(self.tasks), self._waits.laps, self.buffers
         self.tasks.append(task)
         chain = self._chains[previous[0]] if previous else number
         self._chains.append(chain)
-        for access in task.reads if laps else ():
-            if access.buffer in laps:
-                self._waits.read(access, chain, number)
+        if laps:
+            for access in task.reads:
+                if access.buffer in laps:
+                    self._waits.read(access, chain, number)
         for access in task.writes:
             if access.buffer in laps:
                 self._waits.write(access, chain, number)
+            elif buffers[access.buffer].view is None:
+                self._writers.add(*access, chain, number)
             else:
                 self._writers.add(*self._below(access), chain, number)
         return number
+
+    def copy(self, source: Access, targets: tuple[Access, ...], kind: TaskKind) -> Copy:
+        """A copy of a box from one buffer to others."""
+        buffers = self.buffers
+        below = buffers[source.buffer]
+        spaces = (below.space, *[buffers[target.buffer].space for target in targets])
+        size = size_bytes(source.box, self.network.by_name[below.tensor])
+        return Copy(source, targets, kind, size, spaces)
 
     def transfer(self, copies: Sequence[Copy], *, name: str) -> int:
         """Append a transfer: copies that all go the same way, each to one or several buffers.
@@ -192,15 +213,14 @@ class Builder:
         """
         first = copies[0]
         reads: tuple[Access, ...] = (first.source,)
-        writes = first.targets
+        writes, size = first.targets, first.size_bytes
         if len(copies) > 1:
             reads = tuple([copy.source for copy in copies for _ in copy.targets])
             writes = tuple([target for copy in copies for target in copy.targets])
-        spaces = self.spaces_of(first)
-        size = sum([self.copy_bytes(copy) for copy in copies])
-        moving = self._moving.get((spaces, size))
+            size = sum([copy.size_bytes for copy in copies])
+        moving = self._moving.get((first.spaces, size))
         if moving is None:
-            moving = self._moving[spaces, size] = self._moved(first, size)
+            moving = self._moving[first.spaces, size] = self._moved(first, size)
         return self.append(
             Task(
                 name=name,
@@ -230,16 +250,6 @@ class Builder:
             ports=tuple(dict.fromkeys(port for route in routes for port in route.ports)),
             charges=tuple(charges),
         )
-
-    def spaces_of(self, copy: Copy) -> tuple[str, ...]:
-        """The spaces between which a copy goes, that of its source first."""
-        buffers = self.buffers
-        return tuple([buffers[access.buffer].space for access in (copy.source, *copy.targets)])
-
-    def copy_bytes(self, copy: Copy) -> int:
-        """Bytes that a copy reads."""
-        tensor = self.buffers[copy.source.buffer].tensor
-        return size_bytes(copy.source.box, self.network.by_name[tensor])
 
     def _route(self, source: Buffer, target: Buffer) -> Route:
         found = self.places.routes.get((source.space, target.space))

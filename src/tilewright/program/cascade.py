@@ -5,8 +5,10 @@ the tokens of a text. The last stage is asked for a few rows, asks the stages be
 rows that this takes, and so on; between two stages only rows that are still needed are held.
 """
 
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Final
 
 from tilewright.program.rows import Rows, StageRows
@@ -89,9 +91,17 @@ class Flow:
     slicings: Mapping[int, Slicing]
     """How such tensors are cut, by the stage that reads them."""
 
+    @cached_property
+    def turn_counts(self) -> Mapping[int, Counter[int]]:
+        """By stage, how many of its turns make so many rows."""
+        found = {stage: Counter[int]() for stage in self.cascade.stages}
+        for turn in self.turns:
+            found[turn.stage][turn.stop - turn.start] += 1
+        return found
+
     def turn_rows(self, stage: int) -> int:
         """The most rows that a stage makes at once."""
-        return max(turn.stop - turn.start for turn in self.turns if turn.stage == stage)
+        return max(self.turn_counts[stage])
 
     def slicing_of(self, maker: int) -> Slicing:
         """How what a stage makes on demand is cut."""

@@ -1,11 +1,11 @@
 """Emitting tasks: the tiles of one stage after the other, or of a cascade's stages in turns."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import chain, zip_longest
 
-from tilewright.program.boxes import elements
+from tilewright.program.boxes import Ranges
 from tilewright.program.build import Builder, Copy
 from tilewright.program.cascade import Flow
 from tilewright.program.held import Held
@@ -13,19 +13,22 @@ from tilewright.program.homes import Homes
 from tilewright.program.layout import Layout
 from tilewright.program.model import Access, Box, Route, Task
 from tilewright.program.reads import Reads
-from tilewright.program.slicing import ranges_of
+from tilewright.program.stage_tiles import StageTiles, Tile
 from tilewright.program.stages import Stage
 from tilewright.program.task_cost import TaskCosts
-from tilewright.program.tile_cost import WHOLE_SUM, TileCosts
-from tilewright.program.tiles import Tile, label, tiles_in, tiles_of
-from tilewright.program.uses import Footprints, StageUses, Use, footprints_of, stage_uses
+from tilewright.program.tile_cost import TileCosts
+from tilewright.program.tiles import tiles_in
+from tilewright.program.uses import StageUses, Use, stage_uses
 from tilewright.program.writes import Writes
 
 Sharing = Mapping[tuple[str, Box], tuple[int, ...]]
 """Cores that want the same box of a tensor, where there are several cores."""
 
-Reader = tuple[Tile, list[tuple[Use, Box]]]
-"""A tile, and the boxes that it reads."""
+KnownTiles = dict[tuple[int, tuple[bool, ...]], StageTiles]
+"""Tiles by stage, and by which of its constants come once for all tiles of a core."""
+
+Columns = Sequence[Sequence[Tile]]
+"""The tiles of each core."""
 
 
 @dataclass
@@ -39,9 +42,9 @@ class Emitter:
     builder: Builder
     frugal: bool = False
     """Whether no tile is held that the next task does not need."""
-    footprints: dict[int, Footprints] = field(default_factory=dict)
-    """By stage, as far as they are known."""
-    _uses: dict[int, StageUses] = field(default_factory=dict)
+    known_tiles: KnownTiles = field(default_factory=dict)
+    """What is remembered of other layouts."""
+    _tiles: dict[int, StageTiles] = field(default_factory=dict)
     _last: dict[int, dict[int, int]] = field(default_factory=dict)
     """By stage, each core's last tile."""
 
@@ -84,61 +87,72 @@ class Emitter:
 
     def _emit_stage(self, number: int) -> None:
         """Emit a stage's tiles, one core's after the other's, in the order of its tiling."""
-        uses, parts = self._uses_of(number), self.layout.parts[number]
-        tiles = tiles_of(uses.stage, parts, self.layout.tilings[number])
-        readers = _readers(uses, tiles)
-        sharing = _sharing(readers)
         replaced = self.layout.in_place.get(number)
+        columns = self._columns(number, self.layout.parts[number])
+        sharing = _sharing(columns)
         ahead = self._stages_ahead(number)
         if number == 0 and self._delays_much(ahead):
-            self._fetch_first(readers, sharing)
+            self._fetch_first(columns, sharing)
         self._fetch_ahead(ahead)
-        for tile, boxes in _in_turn(readers):
+        for tile in _in_turn(columns):
             if replaced is not None:
-                self._held.take_place(replaced, uses.results[0].root, tile.core)
-            self._emit_tile(number, tile, boxes, sharing)
+                made = self._tiles_of(number).uses.results[0].root
+                self._held.take_place(replaced, made, tile.core)
+            self._emit_tile(number, tile, sharing)
         self._writes.forget_sums()
 
     def _emit_cascade(self, flow: Flow) -> None:
         """Emit the tiles of several stages, some rows of each in turn."""
         self._held.begin_cascade(flow)
         self._reads.look_again()
+        passing = {number: self._passing_constants(flow, number) for number in flow.cascade.stages}
         for turn in flow.turns:
-            if turn.stage in flow.cascade.on_demand:
+            number = turn.stage
+            if number in flow.cascade.on_demand:
                 continue
-            uses = self._uses_of(turn.stage)
-            rows = {flow.loops[turn.stage]: (turn.start, turn.stop)}
-            parts = [{**part, **rows} for part in self.layout.parts[turn.stage]]
-            tiles = tiles_of(uses.stage, parts, self.layout.tilings[turn.stage])
-            readers = _readers(uses, tiles)
-            sharing = _sharing(readers)
-            for tile, boxes in _in_turn(readers):
-                self._emit_tile(turn.stage, tile, boxes, sharing)
+            rows = {flow.loops[number]: (turn.start, turn.stop)}
+            columns = self._columns(number, [{**p, **rows} for p in self.layout.parts[number]])
+            sharing = _sharing(columns)
+            for tile in _in_turn(columns):
+                self._emit_tile(number, tile, sharing)
             self._writes.forget_sums()
-            makers = [
-                self._held.pieces[u.root].slicing.maker
-                for u in uses.inputs
-                if u.root in flow.pieces
-            ]
-            for number in (turn.stage, *makers):
-                if number not in self.layout.lasting:
-                    read = self._uses_of(number).inputs
-                    self._reads.forget([use.tensor for use in read if use.is_constant])
+            self._reads.forget(passing[number])
         self._held.end_cascade()
         self._reads.look_again()
 
-    def _uses_of(self, number: int) -> StageUses:
-        if number not in self._uses:
-            stage = self.stages[number]
-            if number not in self.footprints:
-                self.footprints[number] = footprints_of(self.homes.network, stage)
-            self._uses[number] = stage_uses(self.homes, stage, self.footprints[number])
-        return self._uses[number]
+    def _passing_constants(self, flow: Flow, number: int) -> list[str]:
+        """Constants that come again in every turn of a stage, those of what it lets make too."""
+        uses = self._tiles_of(number).uses
+        makers = [
+            self._held.pieces[use.root].slicing.maker
+            for use in uses.inputs
+            if use.root in flow.pieces
+        ]
+        return [
+            tensor
+            for stage in (number, *makers)
+            if stage not in self.layout.lasting
+            for tensor in self._tiles_of(stage).uses.constants
+        ]
 
-    def _fetch_first(self, readers: Sequence[Sequence[Reader]], sharing: Sharing) -> None:
+    def _tiles_of(self, number: int) -> StageTiles:
+        if number not in self._tiles:
+            stage = self.stages[number]
+            key = number, tuple(self.homes.comes_whole(stage, operand) for operand in stage.inputs)
+            if key not in self.known_tiles:
+                self.known_tiles[key] = StageTiles(stage_uses(self.homes, stage))
+            self._tiles[number] = self.known_tiles[key]
+        return self._tiles[number]
+
+    def _columns(self, number: int, parts: Sequence[Ranges]) -> Columns:
+        """The tiles of each core, given their parts of a stage."""
+        tiles, tiling = self._tiles_of(number), self.layout.tilings[number]
+        return [tiles.of_part(core, part, tiling) for core, part in enumerate(parts)]
+
+    def _fetch_first(self, columns: Columns, sharing: Sharing) -> None:
         """Let what the very first tiles need come by itself: everything waits for it."""
-        for tile, boxes in chain.from_iterable(column[:1] for column in readers):
-            for use, box in boxes:
+        for tile in chain.from_iterable(column[:1] for column in columns):
+            for use, box in tile.reads:
                 cores = sharing.get((use.tensor, box), (tile.core,))
                 self._reads.accesses(use, box, tile.core, cores)
         self._reads.start_copies()
@@ -171,12 +185,10 @@ class Emitter:
     def _fetch_ahead(self, stages: Sequence[int]) -> None:
         """Let small constants of the next stages come with a stage's own, in its transfers."""
         for later in stages:
-            uses = self._uses_of(later)
-            tiles = tiles_of(uses.stage, self.layout.parts[later], self.layout.tilings[later])
-            readers = _readers(uses, tiles)
-            sharing = _sharing(readers)
-            for tile, boxes in chain.from_iterable(readers):
-                for use, box in boxes:
+            columns = self._columns(later, self.layout.parts[later])
+            sharing = _sharing(columns)
+            for tile in chain.from_iterable(columns):
+                for use, box in tile.reads:
                     if use.is_constant:
                         cores = sharing.get((use.tensor, box), (tile.core,))
                         self._reads.accesses(use, box, tile.core, cores)
@@ -199,17 +211,15 @@ class Emitter:
         tensors = [self.homes.network.by_name[o.tensor] for o in self.stages[number].inputs]
         return sum(t.size_bytes for t in tensors if t.role == "constant")
 
-    def _emit_tile(
-        self, number: int, tile: Tile, boxes: Sequence[tuple[Use, Box]], sharing: Sharing
-    ) -> None:
+    def _emit_tile(self, number: int, tile: Tile, sharing: Sharing) -> None:
         """Emit a tile: first the copies that it waits for, in the end those of its results."""
-        uses, core = self._uses_of(number), tile.core
+        uses, core = self._tiles_of(number).uses, tile.core
         if self._held.pieces:
-            for use, box in boxes:
+            for use, box in tile.reads:
                 self._make_pieces(use, box, core)
         reads: list[Access] = []
         alone = (core,)
-        for use, box in boxes:
+        for use, box in tile.reads:
             cores = sharing.get((use.tensor, box), alone) if sharing else alone
             reads += self._reads.accesses(use, box, core, cores)
         self._reads.start_copies()
@@ -219,7 +229,7 @@ class Emitter:
         if tile.sums.unfinished:
             writes = [self._writes.partial_sums(uses, core, tile.ranges)]
         else:
-            writes, outgoing = self._writes.results(uses, core, tile.ranges)
+            writes, outgoing = self._writes.results(uses, tile)
         last = self._last.setdefault(number, {})
         before = (last[core],) if core in last else ()
         task = self._task(uses, tile, reads, writes, before)
@@ -237,13 +247,7 @@ class Emitter:
         if pieces is not None and missing is not None:
             maker = pieces.slicing.maker
             part = self.layout.parts[maker][core]
-            asked = ranges_of(self.stages[maker], missing)
-            ranges = {
-                dim: (max(start, part[dim][0]), min(stop, part[dim][1]))
-                for dim, (start, stop) in asked.items()
-            }
-            tile = Tile(core, part, ranges, WHOLE_SUM)
-            self._emit_tile(maker, tile, _boxes(self._uses_of(maker), tile), {})
+            self._emit_tile(maker, self._tiles_of(maker).making(core, part, missing), {})
 
     def _task(
         self,
@@ -256,7 +260,7 @@ class Emitter:
         stage = uses.stage
         cost = self._task_costs.cost(stage, tile, reads, writes)
         return Task(
-            name=label(stage.op.name, tile.ranges, stage.op),
+            name=tile.name,
             kind="compute",
             engine=self._task_costs.engine(stage, tile.core, reads, writes),
             cycles=cost.cycles,
@@ -265,41 +269,26 @@ class Emitter:
             after=self.builder.before(reads, writes, before),
             op=stage.op.name,
             fused=() if tile.sums.unfinished else uses.fused,
-            tile=tuple([(dim, start, stop) for dim, (start, stop) in tile.ranges.items()]),
+            tile=tile.spans,
             mapping=cost.mapping,
             ports=self._task_costs.streamed_ports(reads, writes),
             charges=cost.charges,
         )
 
 
-def _in_turn(readers: Sequence[Sequence[Reader]]) -> Iterator[Reader]:
+def _in_turn(columns: Columns) -> Iterable[Tile]:
     """The first tile of every core, then the second, and so on."""
-    for column in zip_longest(*readers):
-        for reader in column:
-            if reader is not None:
-                yield reader
+    if len(columns) == 1:
+        return columns[0]
+    rows = zip_longest(*columns)
+    return (tile for row in rows for tile in row if tile is not None)
 
 
-def _readers(uses: StageUses, tiles: Sequence[Sequence[Tile]]) -> list[list[Reader]]:
-    """The tiles of each core with the boxes that they read."""
-    return [[(tile, _boxes(uses, tile)) for tile in column] for column in tiles]
-
-
-def _boxes(uses: StageUses, tile: Tile) -> list[tuple[Use, Box]]:
-    """What a tile reads; of a small constant, all that its core will ever want."""
-    found = []
-    for use in uses.inputs:
-        box = use.footprint.box(tile.part if use.comes_whole else tile.ranges)
-        if elements(box):
-            found.append((use, box))
-    return found
-
-
-def _sharing(readers: Sequence[Sequence[Reader]]) -> Sharing:
+def _sharing(columns: Columns) -> Sharing:
     """Which cores want the same box of a tensor that comes from outside."""
     wanted: dict[tuple[str, Box], dict[int, None]] = {}
-    if len(readers) > 1:
-        for tile, boxes in chain.from_iterable(readers):
-            for use, box in boxes:
+    if len(columns) > 1:
+        for tile in chain.from_iterable(columns):
+            for use, box in tile.reads:
                 wanted.setdefault((use.tensor, box), {})[tile.core] = None
     return {key: tuple(cores) for key, cores in wanted.items()}

@@ -1,11 +1,12 @@
 """Buffers that outlive a task: what lies outside, what cores keep, and rolling buffers."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
 
 from tilewright.errors import InfeasibleError, Problem
 from tilewright.program.boxes import elements, overlap, shifted, whole
-from tilewright.program.build import Builder, Copy
+from tilewright.program.build import Builder
 from tilewright.program.cascade import Flow
 from tilewright.program.homes import Homes
 from tilewright.program.layout import Layout
@@ -66,7 +67,8 @@ class Held:
             buffer = self.builder.buffer(root, box, space)
             self._kept[root, core] = buffer
             if self.homes.network.by_name[root].role in ("input", "constant"):
-                copy = Copy(Access(self.outside(root), box), (Access(buffer, box),), "load")
+                outside = Access(self.outside(root), box)
+                copy = self.builder.copy(outside, (Access(buffer, box),), "load")
                 self.builder.transfer([copy], name=f"{root} in")
         return self._kept[root, core]
 
@@ -106,13 +108,19 @@ class Held:
 
     def parts(self, tensor: str, box: Box) -> list[tuple[int, Access]]:
         """Parts of a box that cores keep, or have in their rolling buffers, with their cores."""
-        root, below = self.homes.root_box(tensor, box)
+        root = self.homes.root(tensor)
         holding = self._who_holds(root)
         found: list[tuple[int, Access]] = []
         if root in self.pieces:
             found += [(0, access) for access in self.pieces[root].accesses(box)]
         for core, ring in holding.rings:
             found += [(core, access) for access in ring.accesses(tensor, box)]
+        if holding.kept:
+            found += self._parts_kept(tensor, box, holding)
+        return found
+
+    def _parts_kept(self, tensor: str, box: Box, holding: _Holding) -> Iterator[tuple[int, Access]]:
+        root, below = self.homes.root_box(tensor, box)
         for core, kept in holding.kept:
             common = overlap(kept, below)
             if elements(common):
@@ -121,8 +129,7 @@ class Held:
                 if tensor != root:
                     pairs = zip(box, below, strict=True)
                     common = shifted(common, [start - moved for (start, _), (moved, _) in pairs])
-                found.append((core, Access(self.builder.view(buffer, tensor), common)))
-        return found
+                yield core, Access(self.builder.view(buffer, tensor), common)
 
     def goes_out(self, root: str) -> bool:
         """Whether a tensor has to be outside: a result lies in it, or it is not kept."""

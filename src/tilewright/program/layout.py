@@ -39,6 +39,19 @@ class Layout:
     """Stages that make a tensor on demand, by its root."""
 
     @property
+    def decisions(self) -> tuple[object, ...]:
+        """All that tasks depend on: layouts with the same decisions differ in estimates alone."""
+        return (
+            tuple([tuple(part.items()) for parts in self.parts for part in parts]),
+            tuple([(t.order, tuple(t.lengths.items())) for t in self.tilings]),
+            tuple(self.kept.items()),
+            tuple(self.in_place.items()),
+            tuple([(number, flow.cascade) for number, flow in self.flows.items()]),
+            tuple(self.rolling.items()),
+            self.lasting,
+        )
+
+    @property
     def moved_bytes(self) -> float:
         """What is moved from and to the outside, as far as the choice of tiles estimates it."""
         return sum(tiling.moved_bytes for tiling in self.tilings)

@@ -9,9 +9,9 @@ from tilewright.mapping.search import SearchOptions
 from tilewright.network.graph import Network, Op
 from tilewright.program.bounds import NetworkBounds, network_bounds
 from tilewright.program.build import Builder
-from tilewright.program.cascade import PLAIN, Strategy, flow_of
+from tilewright.program.cascade import PLAIN, Cascade, Flow, Strategy, flow_of
 from tilewright.program.cores import Shares
-from tilewright.program.emit import Emitter
+from tilewright.program.emit import Emitter, KnownTiles
 from tilewright.program.homes import Homes
 from tilewright.program.layout import Layout
 from tilewright.program.model import Program
@@ -22,7 +22,6 @@ from tilewright.program.stages import Stage, Storage, stages_of, storages
 from tilewright.program.tile import Goal
 from tilewright.program.tile_cost import TileCosts
 from tilewright.program.tiles import MOST_TILES, refuse_too_many
-from tilewright.program.uses import Footprints
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -55,8 +54,12 @@ class Prepared:
     shares: dict[tuple[str, ...], Shares] = field(default_factory=dict, compare=False, repr=False)
     """How stages are shared out over the cores, by the loops along which cascades go: the same
     whatever the sizes of scratchpads."""
-    footprints: dict[int, Footprints] = field(default_factory=dict, compare=False, repr=False)
-    """What the operands of stages touch, by stage."""
+    tiles: KnownTiles = field(default_factory=dict, compare=False, repr=False)
+    """Tiles of stages, and what they touch."""
+    flows: dict[Cascade, Flow | None] = field(default_factory=dict, compare=False, repr=False)
+    """Cascades step by step."""
+    programs: dict[object, Program] = field(default_factory=dict, compare=False, repr=False)
+    """What was emitted, by all that was decided: smaller scratchpads often change nothing."""
 
     @cached_property
     def bounds(self) -> NetworkBounds:
@@ -88,7 +91,7 @@ def laid_out(prepared: Prepared, goal: Goal, strategy: Strategy = PLAIN) -> Layo
     Raises:
         InfeasibleError: an op does not fit.
     """
-    flows = [flow_of(prepared.rows, cascade) for cascade in strategy.cascades]
+    flows = [_flow_of(prepared, cascade) for cascade in strategy.cascades]
     by_stage = {number: flow for flow in flows if flow for number in flow.cascade.stages}
     residence = Residence(
         prepared.network,
@@ -104,6 +107,12 @@ def laid_out(prepared: Prepared, goal: Goal, strategy: Strategy = PLAIN) -> Layo
     return residence.layout()
 
 
+def _flow_of(prepared: Prepared, cascade: Cascade) -> Flow | None:
+    if cascade not in prepared.flows:
+        prepared.flows[cascade] = flow_of(prepared.rows, cascade)
+    return prepared.flows[cascade]
+
+
 def lower(
     prepared: Prepared,
     goal: Goal,
@@ -116,21 +125,37 @@ def lower(
     Raises:
         InfeasibleError: an op does not fit, or cannot be mapped.
     """
-    network, places, costs = prepared.network, prepared.places, prepared.costs
-    stages, storage = prepared.stages, prepared.storage
     layout = layout or laid_out(prepared, goal, strategy)
-    refuse_too_many(stages, layout, most_tiles)
-    builder = Builder(network, places, storage)
-    homes = Homes(network, places, storage)
-    emitter = Emitter(homes, costs, stages, layout, builder, strategy.frugal, prepared.footprints)
-    emitter.emit()
+    refuse_too_many(prepared.stages, layout, most_tiles)
+    homes = Homes(prepared.network, prepared.places, prepared.storage)
+    key = (strategy.frugal, layout.decisions, _come_whole(homes, prepared.stages))
+    program = prepared.programs.get(key)
+    if program is None:
+        program = _emitted(prepared, homes, layout, frugal=strategy.frugal)
+        prepared.programs[key] = program
+    elif program.spaces != prepared.places.spaces:
+        program = replace(program, spaces=prepared.places.spaces)
     return Lowered(
-        program=_program(prepared, builder, emitter.results()),
-        stages=stages,
+        program=program,
+        stages=prepared.stages,
         layout=layout,
-        assumptions=places.assumptions,
+        assumptions=prepared.places.assumptions,
         bounds=prepared.bounds,
     )
+
+
+def _come_whole(homes: Homes, stages: Sequence[Stage]) -> tuple[bool, ...]:
+    """Which constants come once for all tiles of a core: here sizes of scratchpads matter too."""
+    return tuple([homes.comes_whole(stage, o) for stage in stages for o in stage.inputs])
+
+
+def _emitted(prepared: Prepared, homes: Homes, layout: Layout, *, frugal: bool) -> Program:
+    builder = Builder(prepared.network, prepared.places, prepared.storage)
+    emitter = Emitter(
+        homes, prepared.costs, prepared.stages, layout, builder, frugal, prepared.tiles
+    )
+    emitter.emit()
+    return _program(prepared, builder, emitter.results())
 
 
 def _program(prepared: Prepared, builder: Builder, results: tuple[int, ...]) -> Program:

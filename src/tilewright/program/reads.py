@@ -2,14 +2,28 @@
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 
 from tilewright.program.boxes import elements
 from tilewright.program.build import Builder, Copy
 from tilewright.program.held import Held
 from tilewright.program.homes import ANYWHERE, Homes
 from tilewright.program.model import Access, Box, Space, TaskKind
+from tilewright.program.pieces import Pieces
 from tilewright.program.rings import Ring
 from tilewright.program.uses import Use
+
+
+@dataclass(frozen=True, slots=True)
+class _Source:
+    """Where a core finds an operand, as long as no rolling buffers come or go."""
+
+    lies_in: Ring | Pieces | int
+    """A rolling buffer, rows that are made on demand, or a buffer that has everything."""
+    target: Space | None
+    """Where tiles are brought to; None: they are read where they lie."""
+    kind: TaskKind
+    """Of the transfers that bring them."""
 
 
 @dataclass
@@ -19,12 +33,12 @@ class Reads:
     homes: Homes
     held: Held
     builder: Builder
-    _staged: dict[str, dict[tuple[Box, str], int]] = field(default_factory=dict)
-    """Buffers of tiles that were brought, by tensor, then by box and space."""
-    _found: dict[str, dict[tuple[Box, int, str | None], Sequence[Access]]] = field(
-        default_factory=dict
-    )
-    """What was answered before, by tensor, then by box, core and the memory that is wanted."""
+    _sources: dict[tuple[str, int, str | None], _Source] = field(default_factory=dict)
+    """By tensor, core and the memory that is wanted."""
+    _rows: dict[tuple[str, int, Box], Sequence[Access]] = field(default_factory=dict)
+    """Where boxes lie in rolling buffers or in rows that are made on demand, by tensor and core."""
+    _staged: dict[str, dict[tuple[Box, str], Access]] = field(default_factory=dict)
+    """Tiles that were brought, by tensor, then by box and space."""
     _pending: list[Copy] = field(default_factory=list)
 
     def accesses(self, use: Use, box: Box, core: int, sharing: Sequence[int]) -> Sequence[Access]:
@@ -33,44 +47,57 @@ class Reads:
         Raises:
             InfeasibleError: the tensor has nowhere to come from.
         """
-        known = self._found.setdefault(use.tensor, {})
-        key = (box, core, use.memory)
-        found = known.get(key)
-        if found is None:
-            found = known[key] = self._accesses(use, box, core, sharing)
-        return found
+        key = (use.tensor, core, use.memory)
+        source = self._sources.get(key)
+        if source is None:
+            source = self._sources[key] = self._source(use, core)
+        lies_in, target = source.lies_in, source.target
+        if not isinstance(lies_in, int):
+            found = self._in_rows(lies_in, use, box, core)
+            if target is None:
+                return found
+            return [self._brought(use, access, source, (core,)) for access in found]
+        if target is None:
+            return (Access(lies_in, box),)
+        staged = self._staged.get(use.tensor)
+        tile = None if staged is None else staged.get((box, target.name))
+        return (tile or self._brought(use, Access(lies_in, box), source, sharing),)
 
-    def _accesses(self, use: Use, box: Box, core: int, sharing: Sequence[int]) -> Sequence[Access]:
+    def _source(self, use: Use, core: int) -> _Source:
         pieces = self.held.pieces.get(use.root)
         if pieces is not None:
-            return self._at_hand(use, core, pieces.accesses(box), pieces.space.memory)
+            return self._at_hand(use, core, pieces, pieces.space.memory)
         ring = self.held.rings.get((use.root, core))
         if ring is not None:
-            self._fill(ring, box[ring.axis][1])
-            return self._at_hand(use, core, ring.accesses(use.tensor, box), ring.memory)
+            return self._at_hand(use, core, ring, ring.memory)
         kept = self.held.kept(use.root, core)
         if kept is not None:
-            found = [Access(self.builder.view(kept, use.tensor), box)]
-            return self._at_hand(use, core, found, self.homes.of_kept(use.root))
+            view = self.builder.view(kept, use.tensor)
+            return self._at_hand(use, core, view, self.homes.of_kept(use.root))
+        outside = self.builder.view(self.held.outside(use.root), use.tensor)
         if use.memory is None or (use.memory == ANYWHERE and self.homes.places.home("I1") is None):
-            return [self._outside(use, box)]
+            return _Source(outside, None, "load")
         memory = self.homes.memory_of_tiles(use.memory)
-        wanted = self.homes.places.named(memory, core)
-        staged = self._staged.get(use.tensor, {}).get((box, wanted.name))
-        if staged is not None:
-            return [Access(staged, box)]
-        targets = [self.homes.places.named(memory, number) for number in sharing]
-        return [self._bring(self._outside(use, box), targets, wanted, kind="load")]
+        return _Source(outside, self.homes.places.named(memory, core), "load")
 
-    def _outside(self, use: Use, box: Box) -> Access:
-        return Access(self.builder.view(self.held.outside(use.root), use.tensor), box)
-
-    def _at_hand(self, use: Use, core: int, found: Sequence[Access], here: str) -> Sequence[Access]:
-        """What a core holds, where the task wants it."""
+    def _at_hand(self, use: Use, core: int, lies_in: Ring | Pieces | int, here: str) -> _Source:
+        """What a core holds, to be moved if the task wants it elsewhere."""
         if use.memory in (ANYWHERE, here):
-            return found
-        target = self.homes.places.named(use.memory or here, core)
-        return [self._bring(access, [target], target, kind="move") for access in found]
+            return _Source(lies_in, None, "move")
+        return _Source(lies_in, self.homes.places.named(use.memory or here, core), "move")
+
+    def _in_rows(self, rows: Ring | Pieces, use: Use, box: Box, core: int) -> Sequence[Access]:
+        """Where a box lies in a rolling buffer, or in rows that are made on demand."""
+        key = (use.tensor, core, box)
+        found = self._rows.get(key)
+        if found is None:
+            if isinstance(rows, Ring):
+                self._fill(rows, box[rows.axis][1])
+                found = rows.accesses(use.tensor, box)
+            else:
+                found = rows.accesses(box)
+            self._rows[key] = found
+        return found
 
     def _fill(self, ring: Ring, upto: int) -> None:
         """Bring rows from outside that have not come yet, to all cores that want the same."""
@@ -85,58 +112,62 @@ class Reads:
         box = (*ring.box[: ring.axis], rows, *ring.box[ring.axis + 1 :])
         outside = self.held.outside(ring.root)
         for parts in zip(*(other.accesses(ring.root, box) for other in alike), strict=True):
-            self._pending.append(Copy(Access(outside, parts[0].box), parts, "load"))
+            self._pending.append(self.builder.copy(Access(outside, parts[0].box), parts, "load"))
         for other in alike:
             other.arrived = upto
 
-    def _bring(
-        self, source: Access, targets: Sequence[Space], wanted: Space, *, kind: TaskKind
-    ) -> Access:
-        """A copy of a box in a space, made once; `targets` get it in the same transfer."""
-        tensor, box = self.builder.buffers[source.buffer].tensor, source.box
-        staged = self._staged.setdefault(tensor, {})
-        if (box, wanted.name) not in staged:
-            fresh = [wanted]
-            if len(targets) > 1:
-                spaces = {space.name: space for space in (*targets, wanted)}
-                fresh = [space for name, space in spaces.items() if (box, name) not in staged]
-            made = [Access(self.builder.buffer(tensor, box, space), box) for space in fresh]
-            self._pending.append(Copy(source, tuple(made), kind))
-            for space, access in zip(fresh, made, strict=True):
-                staged[box, space.name] = access.buffer
-        return Access(staged[box, wanted.name], box)
+    def _brought(self, use: Use, access: Access, source: _Source, sharing: Sequence[int]) -> Access:
+        """A tile where a task wants it, copied once; all `sharing` get it in the same transfer."""
+        target, box = source.target, access.box
+        assert target is not None
+        staged = self._staged.setdefault(use.tensor, {})
+        if (box, target.name) not in staged:
+            fresh = [target]
+            if len(sharing) > 1:
+                spaces = [self.homes.places.named(target.memory, core) for core in sharing]
+                distinct = {space.name: space for space in (*spaces, target)}
+                fresh = [space for name, space in distinct.items() if (box, name) not in staged]
+            made = [Access(self.builder.buffer(use.tensor, box, space), box) for space in fresh]
+            self._pending.append(self.builder.copy(access, tuple(made), source.kind))
+            for space, tile in zip(fresh, made, strict=True):
+                staged[box, space.name] = tile
+        return staged[box, target.name]
 
     def forget(self, tensors: Iterable[str]) -> None:
         """Let tiles of some tensors come again when they are next needed."""
         for tensor in tensors:
             self._staged.pop(tensor, None)
-            self._found.pop(tensor, None)
 
     def forget_all_but(self, reads: Sequence[Access]) -> None:
         """Let all tiles come again that a task does not read."""
         used = [access.buffer for access in reads]
         for tensor, staged in list(self._staged.items()):
-            unused = [key for key, buffer in staged.items() if buffer not in used]
+            unused = [key for key, tile in staged.items() if tile.buffer not in used]
             if len(unused) == len(staged):
-                self.forget([tensor])
-            elif unused:
-                self._found.pop(tensor, None)
+                del self._staged[tensor]
+            else:
                 for key in unused:
                     del staged[key]
 
     def look_again(self) -> None:
         """Find out anew where tensors lie: rolling buffers have come or gone."""
-        self._found.clear()
+        self._sources.clear()
+        self._rows.clear()
 
     def start_copies(self) -> None:
         """Emit the copies that a task wants; those that take less than their set-up go together."""
-        while len(self._pending) > 1:
-            first = max(self._pending, key=lambda copy: elements(copy.source.box))
-            together = [c for c in self._pending if c is not first and self._may_join(first, c)]
-            self._pending = [c for c in self._pending if c is not first and c not in together]
-            self._start([first, *together])
-        if self._pending:
-            self._start([self._pending.pop()])
+        pending = self._pending
+        while len(pending) > 1:
+            first = max(pending, key=lambda copy: elements(copy.source.box))
+            together, left = [first], []
+            for copy in pending:
+                if copy is not first:
+                    (together if self._may_join(first, copy) else left).append(copy)
+            self._start(together)
+            pending = left
+        if pending:
+            self._start(pending)
+        self._pending = []
 
     def _start(self, copies: Sequence[Copy]) -> None:
         tensor = self.builder.buffers[copies[0].source.buffer].tensor
@@ -144,9 +175,16 @@ class Reads:
 
     def _may_join(self, first: Copy, other: Copy) -> bool:
         """Whether two copies go the same way and the second is hardly worth a transfer."""
-        ends = self.builder.spaces_of(other)
-        if first.kind != other.kind or self.builder.spaces_of(first) != ends:
+        if first.kind != other.kind or first.spaces != other.spaces:
             return False
-        route = self.homes.places.routes.get((ends[0], ends[1]))
-        size = self.builder.copy_bytes(other)
-        return route is not None and route.cycles(size) < 2 * route.setup_cycles
+        return other.size_bytes <= self._small_bytes.get(other.spaces[:2], -1)
+
+    @cached_property
+    def _small_bytes(self) -> dict[tuple[str, ...], int]:
+        """The most bytes that take less than two set-ups, by source and target."""
+        return {
+            ends: int((route.setup_cycles - 1) * route.bytes_per_cycle)
+            if route.setup_cycles
+            else -1
+            for ends, route in self.homes.places.routes.items()
+        }

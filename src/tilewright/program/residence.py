@@ -24,7 +24,7 @@ from tilewright.program.pace import in_step, lead_cycles
 from tilewright.program.places import Places
 from tilewright.program.refusal import refusal
 from tilewright.program.rolling import Rolling
-from tilewright.program.slicing import Slicing
+from tilewright.program.slicing import SLICE, Slicing
 from tilewright.program.stages import Stage, Storage
 from tilewright.program.tenants import (
     partial_sums,
@@ -274,14 +274,21 @@ class Residence:
 
     def tiling(self, number: int) -> Tiling | None:
         """How a stage is cut if what is not gone is kept; None if it does not fit."""
-        work = self.work(number)
+        found, slicing = self._tiling_of(number, self.work(number)), self._slicing(number)
+        if slicing is None:
+            return found
+        if found is None:
+            # Who makes the slices takes more constants for long ones.
+            found = self._tiling_of(number, self.work(number, shortest_slices=True))
+        if found is None or slicing.loop in found.order:
+            return found
+        return replace(found, order=(slicing.loop, *found.order))
+
+    def _tiling_of(self, number: int, work: Work) -> Tiling | None:
         key = _key(work)
         if key not in self._tilings:
             self._tilings[key] = self._choose(work, self.stages[number])
-        found, slicing = self._tilings[key], self._slicing(number)
-        if found is None or slicing is None or slicing.loop in found.order:
-            return found
-        return replace(found, order=(slicing.loop, *found.order))
+        return self._tilings[key]
 
     def _choose(self, work: Work, stage: Stage) -> Tiling | None:
         found, quick = choose(work, self.goal), self.costs.cycles_of(stage, quickly=True)
@@ -294,7 +301,7 @@ class Residence:
         """How a stage is cut because what it reads is made in slices."""
         return self.flows[number].slicings.get(number) if number in self.flows else None
 
-    def work(self, number: int) -> Work:
+    def work(self, number: int, *, shortest_slices: bool = False) -> Work:
         """A stage as the choice of tiles sees it, for its largest part."""
         stage = self.stages[number]
         room = self._room(number)
@@ -306,8 +313,8 @@ class Residence:
             if slicing is not None:
                 pieces = [o for o in stage.inputs if self.storage[o.tensor].root in flow.pieces]
                 piece = piece_of(self._homes, stage, pieces[0])
-                lengths[slicing.loop] = slice_length(piece, lengths, slicing.loop, room)
-                part = lengths[slicing.loop]
+                part = slice_length(piece, lengths, slicing.loop, room)
+                part = lengths[slicing.loop] = min(part, SLICE) if shortest_slices else part
                 maker = self.stages[slicing.maker]
                 for memory, size in slice_constants(self._homes, maker, slicing, part).items():
                     room[memory] -= size

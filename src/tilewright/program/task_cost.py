@@ -9,9 +9,9 @@ from tilewright.program.boxes import elements, size_bytes
 from tilewright.program.build import Builder
 from tilewright.program.model import Access, Charge, Route
 from tilewright.program.places import Places, core_engine, vector_engine
+from tilewright.program.stage_tiles import Tile
 from tilewright.program.stages import Stage
 from tilewright.program.tile_cost import TileCost, TileCosts
-from tilewright.program.tiles import Tile
 
 
 @dataclass
@@ -53,8 +53,7 @@ class TaskCosts:
         return self._with_fused(self._vector_cost(stage, tile, reads, writes), stage, passing)
 
     def _array_cost(self, stage: Stage, tile: Tile, passing: int | None) -> TileCost:
-        lengths = tuple([stop - start for start, stop in tile.ranges.values()])
-        key = (stage.op.name, lengths, tile.sums.continued, tile.sums.unfinished, passing)
+        key = (stage.op.name, tile.shape, tile.sums.continued, tile.sums.unfinished, passing)
         found = self._on_array.get(key)
         if found is None:
             found = self.costs.of_stage(stage, tile.lengths, tile.sums)

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from tilewright.machine.model import OUTPUT_OPERAND
-from tilewright.network.graph import Network, Operand
+from tilewright.network.graph import Operand
 from tilewright.program.boxes import Footprint
 from tilewright.program.homes import Homes
 from tilewright.program.stages import Stage
@@ -35,56 +35,40 @@ class StageUses:
     sums: Use
     """The result of the stage's op while its sums are unfinished."""
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Footprints:
-    """What the operands of a stage touch, whatever the machine."""
-
-    inputs: tuple[Footprint, ...]
-    results: tuple[Footprint, ...]
-    sums: Footprint
+    @property
+    def constants(self) -> tuple[str, ...]:
+        """Constants that are read."""
+        return tuple([use.tensor for use in self.inputs if use.is_constant])
 
 
-def footprints_of(network: Network, stage: Stage) -> Footprints:
-    """The footprints of a stage's operands."""
-
-    def footprint(operand: Operand) -> Footprint:
-        return Footprint(operand, network.by_name[operand.tensor].shape)
-
-    return Footprints(
-        inputs=tuple(map(footprint, stage.inputs)),
-        results=tuple(map(footprint, stage.results)),
-        sums=footprint(stage.op.outputs[0]),
-    )
-
-
-def stage_uses(homes: Homes, stage: Stage, footprints: Footprints) -> StageUses:
+def stage_uses(homes: Homes, stage: Stage) -> StageUses:
     """What the tiles of a stage use."""
     home = homes.places.home(OUTPUT_OPERAND)
     return StageUses(
         stage=stage,
         fused=tuple(op.name for op in stage.fused),
-        inputs=tuple(_input(homes, stage, footprint) for footprint in footprints.inputs),
-        results=tuple(
-            _use(homes, footprint, homes.where(stage, footprint.operand))
-            for footprint in footprints.results
-        ),
-        sums=_use(homes, footprints.sums, None if home is None else home.name),
+        inputs=tuple(_input(homes, stage, operand) for operand in stage.inputs),
+        results=tuple(_use(homes, o, homes.where(stage, o)) for o in stage.results),
+        sums=_use(homes, stage.op.outputs[0], None if home is None else home.name),
     )
 
 
-def _input(homes: Homes, stage: Stage, footprint: Footprint) -> Use:
-    operand = footprint.operand
+def _input(homes: Homes, stage: Stage, operand: Operand) -> Use:
     return Use(
         tensor=operand.tensor,
         root=homes.root(operand.tensor),
         memory=homes.where(stage, operand),
-        footprint=footprint,
+        footprint=_footprint(homes, operand),
         comes_whole=homes.comes_whole(stage, operand),
         is_constant=homes.is_constant(operand.tensor),
     )
 
 
-def _use(homes: Homes, footprint: Footprint, memory: str | None) -> Use:
-    tensor = footprint.operand.tensor
+def _use(homes: Homes, operand: Operand, memory: str | None) -> Use:
+    tensor = operand.tensor
+    footprint = _footprint(homes, operand)
     return Use(tensor=tensor, root=homes.root(tensor), memory=memory, footprint=footprint)
+
+
+def _footprint(homes: Homes, operand: Operand) -> Footprint:
+    return Footprint(operand, homes.network.by_name[operand.tensor].shape)

@@ -7,6 +7,7 @@ from tilewright.program.build import Builder, Copy
 from tilewright.program.held import Held
 from tilewright.program.homes import Homes
 from tilewright.program.model import Access, Box
+from tilewright.program.stage_tiles import Tile
 from tilewright.program.tile_cost import TileCosts
 from tilewright.program.uses import StageUses, Use
 
@@ -40,14 +41,12 @@ class Writes:
         """All sums are finished."""
         self._sums.clear()
 
-    def results(
-        self, uses: StageUses, core: int, ranges: Ranges
-    ) -> tuple[list[Access], list[Copy]]:
+    def results(self, uses: StageUses, tile: Tile) -> tuple[list[Access], list[Copy]]:
         """Where a task writes its results, and the copies that take some of that outside."""
         writes: list[Access] = []
         outgoing: list[Copy] = []
-        for use in uses.results:
-            box = use.footprint.box(ranges)
+        core = tile.core
+        for use, box in zip(uses.results, tile.results, strict=True):
             made = self.held.parts(use.tensor, box)
             writes += [access for _, access in made]
             if made and not self.held.goes_out(use.root):
@@ -60,7 +59,7 @@ class Writes:
             if own is None:
                 own = self._tile(use, box, core)
                 writes.append(own)
-            outgoing.append(Copy(Access(own.buffer, box), (outside,), "store"))
+            outgoing.append(self.builder.copy(Access(own.buffer, box), (outside,), "store"))
         return writes, outgoing
 
     def _tile(self, use: Use, box: Box, core: int) -> Access:

@@ -15,6 +15,7 @@ import numpy as np
 
 from tilewright.errors import Problem
 from tilewright.program.model import Access, Box, Buffer, Timetable
+from tilewright.program.strips import strip_of
 from tilewright.replay.check_accesses import Accesses
 from tilewright.replay.check_boxes import (
     Shape,
@@ -33,11 +34,9 @@ from tilewright.replay.check_boxes import (
 from tilewright.replay.check_contents import Contents, Piece
 from tilewright.replay.check_offsets import Offsets
 from tilewright.replay.check_races import races
+from tilewright.replay.check_settled import GIVEN, UNSETTLED, Settled, settled_buffers
 from tilewright.replay.check_time import cycles_text, slot_times
 from tilewright.replay.check_transfers import copies, is_plain_copy
-
-GIVEN = -1
-"""The maker of what is there from the start."""
 
 SameData = Callable[[str, str], bool]
 """Whether what was made as the second tensor can be read as the first one."""
@@ -55,6 +54,8 @@ class Walk:
     """By buffer the one whose bytes it uses."""
     backs: list[Shape | None]
     """By buffer what to add to its root's coordinates to get its own; None under another shape."""
+    settled: Settled
+    """Buffers that need not be looked at."""
     contents: dict[int, Contents] = field(default_factory=lambda: defaultdict(Contents))
     versions: dict[int, int] = field(default_factory=lambda: defaultdict(int))
     """By buffer that is no view: how often it was written."""
@@ -69,25 +70,47 @@ def data_problems(
     program = timetable.program
     roots = [program.root(number) for number in range(len(program.buffers))]
     backs = [_back(buffer) for buffer in program.buffers]
-    walk = Walk(timetable, same_data, offsets, _later_makers(timetable), roots, backs)
+    order = start_order(timetable)
+    later_makers = _later_makers(timetable)
+    settled = settled_buffers(timetable, accesses, order, later_makers)
+    walk = Walk(timetable, same_data, offsets, later_makers, roots, backs, settled)
     given = [buffer for buffer in program.given if roots[buffer] == buffer]
     views = [buffer for buffer in program.given if roots[buffer] not in given]
     for buffer in (*given, *views):
-        _make(walk, Access(buffer, program.buffers[buffer].box), GIVEN)
-    order = start_order(timetable)
+        if settled.makers[roots[buffer]] == UNSETTLED:
+            _make(walk, Access(buffer, program.buffers[buffer].box), GIVEN)
     racing = races(timetable, accesses, order)
     for number in order:
-        task = program.tasks[number]
         yield from racing.get(number, ())
-        if is_plain_copy(task):
-            yield from _copy(walk, number)
-            continue
-        for access in task.reads:
-            yield from _wrong_data(walk, access, number)
-        for access in task.writes:
-            _make(walk, access, number)
+        if settled.walked_tasks[number]:
+            yield from _step(walk, number)
     for buffer in program.results:
         yield from _wrong_data(walk, Access(buffer, program.buffers[buffer].box), None)
+
+
+def _step(walk: Walk, number: int) -> Iterator[Problem]:
+    """A task: what it does not find, and then what it writes."""
+    task, makers, roots = walk.timetable.program.tasks[number], walk.settled.makers, walk.roots
+    if is_plain_copy(task):
+        yield from _copy(walk, number)
+        return
+    for access in task.reads:
+        if makers[roots[access.buffer]] == UNSETTLED:
+            yield from _wrong_data(walk, access, number)
+    for access in task.writes:
+        if makers[roots[access.buffer]] == UNSETTLED:
+            _make(walk, access, number)
+
+
+def _contents(walk: Walk, root: int) -> Contents:
+    """What a root holds; that of a settled one is put down when it is asked for."""
+    contents = walk.contents[root]
+    maker = walk.settled.makers[root]
+    if maker != UNSETTLED and not contents.pieces:
+        program = walk.timetable.program
+        box, back = walk.settled.box(program, root), walk.backs[root]
+        contents.put([Piece(box, (program.buffers[root].tensor,), back, maker)], ())
+    return contents
 
 
 def _back(buffer: Buffer) -> Shape | None:
@@ -123,10 +146,11 @@ def start_order(timetable: Timetable) -> list[int]:
 def _later_makers(timetable: Timetable) -> dict[int, list[tuple[int, str, Box]]]:
     """By task: tasks of the same op that start later and write elements it wrote (partial sums).
 
-    Copies of a task that compute the same again (their names have a `#`) change nothing.
+    Copies of a task that compute the same again (their names have a `#`) change nothing, nor does
+    another strip: it has sums of its own.
     """
     program = timetable.program
-    makers: dict[tuple[str, str], list[tuple[int, int, Box]]] = defaultdict(list)
+    makers: dict[tuple[str, int, str], list[tuple[int, int, Box]]] = defaultdict(list)
     for number, task in enumerate(program.tasks):
         if not task.op or "#" in task.name:
             continue
@@ -136,9 +160,9 @@ def _later_makers(timetable: Timetable) -> dict[int, list[tuple[int, str, Box]]]
             for access in task.writes
             if volume(access.box)
         ):
-            makers[task.op, tensor].append((start, number, box))
+            makers[task.op, strip_of(task), tensor].append((start, number, box))
     later: dict[int, list[tuple[int, str, Box]]] = defaultdict(list)
-    for (_, tensor), made in makers.items():
+    for (_, _, tensor), made in makers.items():
         made.sort()
         for i, j in overlapping_pairs([box for _, _, box in made]):
             if made[i][1] != made[j][1]:
@@ -167,6 +191,8 @@ def _copy(walk: Walk, number: int) -> Iterator[Problem]:
     program = walk.timetable.program
     found: list[tuple[Access, list[Piece], list[Box]]] = []
     for read, write in copies(program.tasks[number]):
+        if walk.settled.makers[walk.roots[write.buffer]] != UNSETTLED:
+            continue
         source, target = boxes_in_root(program, read), boxes_in_root(program, write)
         there = [piece for box in source for piece in _pieces_under(walk, read, box)]
         if source and not there:
@@ -195,7 +221,7 @@ def _copy(walk: Walk, number: int) -> Iterator[Problem]:
 
 def _pieces_under(walk: Walk, read: Access, box: Box) -> list[Piece]:
     """What a box of a root that is read holds, cut to it; as one piece where that says as much."""
-    contents = walk.contents[walk.roots[read.buffer]]
+    contents = _contents(walk, walk.roots[read.buffer])
     joined = _joined(walk, contents, box)
     return contents.under(box) if joined is None else [joined]
 
@@ -218,7 +244,7 @@ def _wrong_data(walk: Walk, access: Access, number: int | None) -> Sequence[Prob
     version = walk.versions[root]
     if walk.right.get(access) == version:
         return ()
-    contents, boxes = walk.contents[root], boxes_in_root(walk.timetable.program, access)
+    contents, boxes = _contents(walk, root), boxes_in_root(walk.timetable.program, access)
     if all(_is_plainly_right(walk, access, contents, box) for box in boxes):
         walk.right[access] = version
         return ()

@@ -7,6 +7,7 @@ from tilewright.errors import Problem
 from tilewright.network.graph import Network, Op, Operand
 from tilewright.network.kinds import KIND_CLASSES
 from tilewright.program.model import Box, Program, Task
+from tilewright.program.strips import strip_of
 from tilewright.replay.check_boxes import (
     are_outside,
     common,
@@ -108,20 +109,60 @@ def _op_problems(op: Op, tiles: Sequence[Tile], needed: Sequence[Lattice]) -> It
             yield Problem(message=f"task {task.name} computes {what} of {op.name}, {_named(op)}")
     if KIND_CLASSES[op.kind] == "move":
         return
-    for i, j in overlapping_pairs(boxes):
-        both = common(tiles[i][1], tiles[j][1])
-        yield Problem(
-            message=f"tasks {tiles[i][0].name} and {tiles[j][0].name} both compute "
-            f"{_named(op, both)} of {op.name}, {volume(both)} points"
-        )
+    strips = _by_strip(tiles)
+    for strip, own in strips.items():
+        # Only what two strips both need may be computed twice, once for each of them.
+        others = strips.get(0, []) if strip else []
+        for one, other in overlapping_pairs([box for _, box in (*own, *others)]):
+            (task, box), (again, same) = (*own, *others)[one], (*own, *others)[other]
+            if one < len(own):
+                both = common(box, same)
+                yield Problem(
+                    message=f"tasks {task.name} and {again.name} both compute "
+                    f"{_named(op, both)} of {op.name}, {volume(both)} points"
+                )
     if tiles:
-        yield from _gap(op, needed, boxes, "computes")
+        yield from _gaps(op, needed, strips, "computes")
 
 
-def _gap(op: Op, needed: Sequence[Lattice], boxes: Sequence[Box], verb: str) -> Iterator[Problem]:
+def _by_strip(tiles: Sequence[Tile]) -> dict[int, list[Tile]]:
+    """Tiles by the strip that they are part of; all under 0 if an op does not run in strips."""
+    found: dict[int, list[Tile]] = defaultdict(list)
+    for task, box in tiles:
+        found[strip_of(task)].append((task, box))
+    return dict(found)
+
+
+def _gaps(
+    op: Op, needed: Sequence[Lattice], strips: Mapping[int, Sequence[Tile]], verb: str
+) -> Iterator[Problem]:
+    """What is missing in a strip, or between strips: each computes all of the box around it."""
     if not needed:
         return
-    box = around(needed)
+    covers = [box for _, box in strips[0]] if 0 in strips else []
+    for strip, tiles in strips.items():
+        if strip:
+            covers.append(_around_sums(op, [box for _, box in tiles]))
+            boxes = [box for _, box in tiles]
+            yield from _gap(op, needed, covers[-1], (f"{verb} for strip {strip}", boxes))
+    yield from _gap(op, needed, around(needed), (verb, covers))
+
+
+def _around_sums(op: Op, boxes: Sequence[Box]) -> Box:
+    """The smallest box around some, which need all products of their sums."""
+    inner = _summed_dims(op)
+    ends = zip(*boxes, strict=True)
+    return tuple(
+        (0, size) if dim in inner else (min(a for a, _ in axis), max(b for _, b in axis))
+        for (dim, size), axis in zip(op.dims, ends, strict=True)
+    )
+
+
+def _gap(
+    op: Op, needed: Sequence[Lattice], box: Box, done: tuple[str, Sequence[Box]]
+) -> Iterator[Problem]:
+    """Points of a box that are needed and not among those that are done."""
+    verb, boxes = done
     missing = [(part, points_inside(needed, part)) for part in uncovered(box, boxes)]
     points = sum(count for _, count in missing)
     if points:
@@ -148,15 +189,18 @@ def _fused_problems(
         host = ops[name]
         inner = _summed_dims(host)
         # Only the last of several partial sums is complete, so any range of these dims will do.
-        boxes = [
-            tuple(
-                (0, size) if dim in inner else ends
-                for (dim, size), ends in zip(host.dims, box, strict=True)
-            )
-            for _, box in host_tiles
-        ]
-        distinct = list(dict.fromkeys(boxes))
-        yield from _gap(host, needed[name], distinct, f"applies {op.name} to")
+        applied = {
+            (
+                strip_of(task),
+                tuple(
+                    (0, size) if dim in inner else ends
+                    for (dim, size), ends in zip(host.dims, box, strict=True)
+                ),
+            ): task
+            for task, box in host_tiles
+        }
+        strips = _by_strip([(task, box) for (_, box), task in applied.items()])
+        yield from _gaps(host, needed[name], strips, f"applies {op.name} to")
 
 
 def _summed_dims(op: Op) -> frozenset[str]:

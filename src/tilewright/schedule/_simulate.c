@@ -1,10 +1,11 @@
 /* The simulation of simulate.py and claims.py, compiled: the same decisions in the same order, so
-   the same times and addresses; read those first. A run that needs what is not here (forcing what
-   a task waits for, more tasks or roots than there is room for) or that gets stuck ends as
-   NOT_CARRIED, and simulate.py makes it. */
+   the same times and addresses; read those first. A run that needs what is not here (more tasks or
+   roots than there is room for, copies that push each other out for ever) ends as NOT_CARRIED, and
+   simulate.py makes it. */
 #include "simulate_tasks.h"
 
-#define PATIENCE_IN_VAIN 20000
+#define MOST_IN_VAIN 20000
+#define PATIENCE 64
 
 /* Room for the next compute task */
 
@@ -89,8 +90,9 @@ static int stack(State *s, i64 task) {
     return 1;
 }
 
-static int clear_for(State *s, i64 task, int keep_touched) {
-    s->forced = s->forced_for = task;
+static int clear_for(State *s, i64 task, i64 target, int keep_touched) {
+    s->forced = target;
+    s->forced_for = task;
     s->blocked_pad = -1;
     s->is_clearing = 0;
     for (Pad *pad = s->pads; pad < s->pads + s->n_pads; pad++) {
@@ -99,7 +101,7 @@ static int clear_for(State *s, i64 task, int keep_touched) {
         for (i64 i = 0; i < s->doomed.n; i++) {
             i64 root = s->doomed.items[i].c;
             int is_kept = root < 0;
-            if (keep_touched) EACH(other, touched, task) is_kept |= other == root;
+            if (keep_touched) EACH(other, touched, target) is_kept |= other == root;
             if (is_kept) continue;
             if (s->where[root] == RESERVED || moving_cycles(s, root) != MUST_STAY)
                 evict(s, root, 1);
@@ -108,7 +110,29 @@ static int clear_for(State *s, i64 task, int keep_touched) {
     for (Pad *pad = s->pads; pad < s->pads + s->n_pads; pad++)
         for (i64 i = 0; i < pad->n; i++)
             s->is_clearing |= pad->blocks[i].root >= 0 && s->where[pad->blocks[i].root] == LEAVING;
-    return s->is_clearing || stack(s, task);
+    return s->is_clearing || stack(s, target);
+}
+
+/* Nothing is computed again here, so only what tasks of the program wait for is in the way. */
+static i64 first_obstacle(State *s, i64 task) {
+    Items *open = &s->choices;
+    i64 first = s->n_tasks;
+    for (i64 i = 0; i < s->n_tasks; i++) s->is_seen[i] = 0;
+    open->n = 0;
+    append(s, open, (Item){task, 0, 0});
+    while (open->n) {
+        i64 current = open->items[--open->n].a;
+        int is_waiting = 0;
+        EACH(before, after, current) {
+            if (s->start[before] >= 0) continue;
+            is_waiting = 1;
+            if (s->is_seen[before]) continue;
+            s->is_seen[before] = 1;
+            append(s, open, (Item){before, 0, 0});
+        }
+        if (!is_waiting && current < first) first = current;
+    }
+    return first;
 }
 
 static void force(State *s) {
@@ -119,8 +143,10 @@ static void force(State *s) {
         s->forced_times = 0;
     } else if (!s->is_clearing) s->forced_times++;
     for (; s->forced_times < 2; s->forced_times++)
-        if (clear_for(s, task, s->forced_times == 0)) return;
-    stop(s, NOT_CARRIED);
+        if (clear_for(s, task, task, s->forced_times == 0)) return;
+    if (s->forced_times <= PATIENCE && clear_for(s, task, first_obstacle(s, task), 0)) return;
+    s->stuck_task = task;
+    stop(s, STUCK);
 }
 
 /* The run */
@@ -150,7 +176,7 @@ static void run(State *s) {
         if (s->unfinished < unfinished) {
             unfinished = s->unfinished;
             added = s->n_all;
-        } else if (s->n_all - added > PATIENCE_IN_VAIN) stop(s, NOT_CARRIED);
+        } else if (s->n_all - added > MOST_IN_VAIN) stop(s, NOT_CARRIED);
         if (!s->events.n) {
             force(s);
             continue;
@@ -201,6 +227,7 @@ static void set_up_tasks(State *s) {
     s->start = filled(s, room, NULL, 0, -1);
     s->instance = filled(s, room, NULL, 0, 0);
     s->pending = filled(s, n, IN(pending), n, 0);
+    s->is_seen = filled(s, n, NULL, 0, 0);
     s->added = zeroed(s, room - n, sizeof(Added));
     s->prices = zeroed(s, s->room_made, sizeof(Price));
 }
@@ -282,12 +309,27 @@ static PyObject *list_of(const void *numbers, i64 n) {
     return list;
 }
 
+/* Where a run got stuck: the task, and in pairs every scratchpad and root that lies in it. */
+static PyObject *stuck_lists(State *s) {
+    i64 n = 0;
+    for (i64 pad = 0; pad < s->n_pads; pad++) n += s->pads[pad].n;
+    i64 *pairs = filled(s, 2 * n, NULL, 0, 0), *end = pairs;
+    for (i64 pad = 0; pad < s->n_pads; pad++)
+        for (i64 i = 0; i < s->pads[pad].n; i++)
+            if (s->pads[pad].blocks[i].root >= 0) {
+                *end++ = pad;
+                *end++ = s->pads[pad].blocks[i].root;
+            }
+    return Py_BuildValue("[NN]", list_of(&s->stuck_task, 1), list_of(pairs, end - pairs));
+}
+
 static PyObject *result_of(State *s) {
     i64 n_added = s->n_all - s->n_tasks;
     if (s->status == FAILED) return NULL;
     PyObject *is_short = s->is_short ? Py_True : Py_False;
-    if (s->status != DONE) return Py_BuildValue("iO[]", s->status, is_short);
     if (setjmp(s->leave)) return NULL;
+    if (s->status == STUCK) return Py_BuildValue("iON", s->status, is_short, stuck_lists(s));
+    if (s->status != DONE) return Py_BuildValue("iO[]", s->status, is_short);
     Item score = {s->now, s->added_cycles, 0};
     Like *likes = zeroed(s, n_added, sizeof(Like));
     for (i64 i = 0, task = s->n_tasks; i < n_added; i++, task++)

@@ -11,10 +11,11 @@ _PATIENCE = 64
 class StuckError(Exception):
     """A task can never start under this order and these rules; caught inside this package."""
 
-    def __init__(self, state: State, task: int) -> None:
+    def __init__(self, task: int, lying: list[list[int]]) -> None:
         super().__init__(task)
-        self.state = state
         self.task = task
+        self.lying = lying
+        """By scratchpad: the roots that lie in it, the smallest first."""
 
 
 def claim(state: State) -> int:
@@ -84,7 +85,7 @@ def force(state: State) -> None:
         if state.forced_times >= 2:
             break
         state.forced_times += 1
-    raise StuckError(state, task)
+    raise StuckError(task, [sorted(r for _, r in pad.owners.values()) for pad in state.pads])
 
 
 def start_forcing(state: State, task: int, target: int) -> None:

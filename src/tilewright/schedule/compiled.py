@@ -1,7 +1,7 @@
 """Simulations by the compiled kernel: a program as flat arrays, and a finished run as a state.
 
 `_simulate.c` makes the decisions of `simulate`, as long as nothing is computed again; a run that
-it does not carry to an end is left to `simulate`.
+it does not carry to its end is left to `simulate`.
 """
 
 from array import array
@@ -9,8 +9,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from itertools import accumulate, chain
 
 from tilewright.program.model import Box
+from tilewright.schedule.claims import StuckError
 from tilewright.schedule.contents import Held, box_bytes, surviving
-from tilewright.schedule.evict import Like, like_route, reload_like
+from tilewright.schedule.evict import Like, is_repeatable, like_route, reload_like
 from tilewright.schedule.options import Policy
 from tilewright.schedule.order import Order
 from tilewright.schedule.state import Added, Score, State, TooSlowError, planned_bytes
@@ -21,7 +22,7 @@ try:
 except ImportError:
     kernel = None  # type: ignore[assignment]  # not compiled here
 
-_DONE, _TOO_SLOW = range(2)
+_DONE, _TOO_SLOW, _STUCK = range(3)
 """How a run of the kernel ends; otherwise it is not one for the kernel."""
 
 _MOST = 1 << 56
@@ -61,14 +62,13 @@ class Compiled:
         """Of the order whose arrays are there; orders that only let go otherwise share them."""
         self._prices: dict[int, tuple[int, ...]] = {}
         self._parts: dict[tuple[int, Box], int] = {}
+        self._survivors: dict[tuple[int, int, tuple[int, ...]], list[int] | None] = {}
 
     def run(self, order: Order, policy: Policy, keys: list[int], limit: Score) -> State | None:
         """Run a program to its end; None if the run is not one for the kernel.
 
-        Raises TooSlowError as soon as it is certain that its score does not stay below a limit.
+        Raises what `simulate` raises.
         """
-        if policy.recompute:
-            return None
         if order.uses is not self._uses:
             self._uses = order.uses
             self._arrays |= _of_order(order)
@@ -83,6 +83,8 @@ class Compiled:
         ending, is_short, lists = kernel.simulate(given, self.price, self.survivors)
         if ending == _TOO_SLOW:
             raise TooSlowError(is_short)
+        if ending == _STUCK:
+            raise self._stuck(*lists)
         if ending != _DONE:
             return None
         state = State(self.tables, order, policy, keys)
@@ -91,7 +93,10 @@ class Compiled:
         return state
 
     def price(self, number: int) -> tuple[int, ...]:
-        """Whether something made exists elsewhere, and how it is fetched again, saved, and back."""
+        """Whether something made exists elsewhere or can be repeated, and how it is moved.
+
+        There are three ways to move it: fetched from elsewhere, written out, and back.
+        """
         if number not in self._prices:
             tables = self.tables
             task, buffer, box = self.made[number]
@@ -104,7 +109,8 @@ class Compiled:
                 size_bytes = box_bytes(tables.program, held)
                 ways[1:] = [like_route(tables, way, size_bytes) for way in (spill.out, spill.back)]
             flat = [(*way[:3], self.port_lists[way[3]]) for way in ways]
-            self._prices[number] = (1, is_clean, *flat[0], *flat[1], *flat[2])
+            again = is_repeatable(tables, root, task)
+            self._prices[number] = (1, is_clean, again, *flat[0], *flat[1], *flat[2])
         return self._prices[number]
 
     def survivors(self, root: int, made: list[int], settled: int) -> list[int] | None:
@@ -112,6 +118,12 @@ class Compiled:
 
         Three numbers for each piece: which one it was, its own, and whether it is only a part.
         """
+        key = root, settled, tuple(made)
+        if key not in self._survivors:
+            self._survivors[key] = self._surviving(root, made, settled)
+        return self._survivors[key]
+
+    def _surviving(self, root: int, made: list[int], settled: int) -> list[int] | None:
         held = [Held(*self.made[number][1:], i) for i, number in enumerate(made)]
         left = surviving(self.tables.program, root, held, settled)
         if left is None:
@@ -158,6 +170,12 @@ class Compiled:
             "transfer_engines": array("q", tables.transfer_engines),
             **_of_spaces(tables),
         }
+
+    def _stuck(self, task: list[int], pairs: list[int]) -> StuckError:
+        lying: list[list[int]] = [[] for _ in self.tables.scratchpads]
+        for pad, root in sorted(_rows(pairs, 2)):
+            lying[pad].append(root)
+        return StuckError(task[0], lying)
 
     def _finish(self, state: State, lists: Sequence[list[int]]) -> None:
         """Make a new state the one at the end of a run."""
@@ -224,6 +242,7 @@ def _rules(policy: Policy, limit: Score) -> "array[int]":
             policy.eviction == "distance",
             policy.key == "slack",
             policy.addresses_later,
+            policy.recompute,
             policy.window,
             policy.lookahead_steps,
             *limit,

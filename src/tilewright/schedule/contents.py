@@ -35,7 +35,9 @@ def surviving(
         pieces = [place]
         for other in covered:
             pieces = [rest for piece in pieces for rest in without(piece, other)]
-        if number >= settled:
+            if not pieces:
+                break
+        if pieces and number >= settled:
             covered.append(place)
         if pieces == [place]:
             kept.append(held)

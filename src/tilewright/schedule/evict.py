@@ -74,10 +74,15 @@ def moving_cycles(state: State, root: int) -> int | None:
 
 def _moving_cycles(state: State, root: int) -> int | None:
     tables = state.tables
+    spill = tables.spill[tables.scratchpad[root]]
+    if spill is None and not state.policy.recompute:
+        # What was written last is all there: no need to look at what it left of the rest.
+        last = state.contents[root][-1:]
+        if last and not is_clean(state, last[0]):
+            return None
     held = survivors(state, root)
     if held is None:
         return None
-    spill = tables.spill[tables.scratchpad[root]]
     if can_recompute(state, root, held):
         return state.cycles[held[0].writer]
     total = 0
@@ -284,13 +289,10 @@ def can_recompute(state: State, root: int, held: list[Held]) -> bool:
     if not _may_recompute(state, root) or len(held) != 1:
         return False
     writer = held[0].writer
+    if not 0 <= writer < state.n_tasks or not held[0].whole:
+        return False
     tables = state.tables
-    if not 0 <= writer < state.n_tasks or tables.kind[writer] != COMPUTE or not held[0].whole:
-        return False
-    task = tables.program.tasks[writer]
-    if len(task.writes) != 1 or not tables.repeatable[writer]:
-        return False
-    if any(tables.root[access.buffer] == root for access in task.reads):
+    if not is_repeatable(tables, root, writer):
         return False
     spill = tables.spill[tables.scratchpad[root]]
     size_bytes = box_bytes(tables.program, held[0])
@@ -300,6 +302,14 @@ def can_recompute(state: State, root: int, held: list[Held]) -> bool:
         return False
     until = state.next_position(root)
     return all(_stays(state, other, writer, until) for other in _inputs(state, root, writer))
+
+
+def is_repeatable(tables: Tables, root: int, writer: int) -> bool:
+    """Whether a root is the one result of a task that can be repeated and does not read it."""
+    if tables.kind[writer] != COMPUTE or not tables.repeatable[writer]:
+        return False
+    task = tables.program.tasks[writer]
+    return len(task.writes) == 1 and all(tables.root[a.buffer] != root for a in task.reads)
 
 
 def _may_recompute(state: State, root: int) -> bool:

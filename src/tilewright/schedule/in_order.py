@@ -7,20 +7,25 @@ that is alive at any step of the program fits: whoever gets an address waits for
 from collections.abc import Mapping
 from itertools import accumulate
 
-import numpy as np
-
 from tilewright.placement.pack import PackOptions, pack
 from tilewright.placement.problem import Buffer, PlacementProblem
-from tilewright.program.model import Program, Slot, Timetable
+from tilewright.program.model import Program, Space, Timetable
 from tilewright.schedule.external import external_addresses
+from tilewright.schedule.order_times import Stays, slots_in_order
 from tilewright.schedule.result import addresses_of
 from tilewright.schedule.tables import Tables
 
 Life = tuple[int, int]
 
+NEARLY_PERCENT = 101
+"""Of what is alive at once: a placement that takes no more is as good as the tightest."""
 
-def in_order(tables: Tables, packing_nodes: int) -> Timetable | None:
-    """The timetable of a program in its own order; None if not everything gets an address."""
+
+def in_order(tables: Tables, packing_nodes: int, *, tight: bool = False) -> Timetable | None:
+    """The timetable of a program in its own order; None if not everything gets an address.
+
+    Wherever there is room is good enough, unless addresses are to be `tight`.
+    """
     program = tables.program
     lives = _lives(tables)
     addresses: dict[int, int] = {}
@@ -28,13 +33,15 @@ def in_order(tables: Tables, packing_nodes: int) -> Timetable | None:
         if space.kind != "scratchpad":
             continue
         here = {n: life for n, life in lives.items() if program.buffers[n].space == space.name}
-        if _most_live(tables, here) > tables.room_bytes[tables.scratchpads.index(space.name)]:
+        most_live = _most_live(tables, here)
+        if most_live > tables.room_bytes[tables.scratchpads.index(space.name)]:
             return None
-        found = _packed(program, space.name, here, packing_nodes)
+        enough = most_live * NEARLY_PERCENT // 100 if tight else space.size_bytes
+        found = _packed(space, program, here, (enough, packing_nodes))
         if found is None:
             return None
         addresses |= found
-    slots = _Clock(tables, lives, addresses).slots()
+    slots = slots_in_order(tables, _stays(tables, lives, addresses))
     known = external_addresses(program, slots) | addresses
     return Timetable(program=program, slots=tuple(slots), addresses=addresses_of(program, known))
 
@@ -61,16 +68,18 @@ def _most_live(tables: Tables, lives: Mapping[int, Life]) -> int:
 
 
 def _packed(
-    program: Program, space: str, lives: Mapping[int, Life], nodes: int
+    where: Space, program: Program, lives: Mapping[int, Life], wanted: tuple[int, int]
 ) -> dict[int, int] | None:
-    where = program.space[space]
+    """Addresses that fit, with a peak that is enough or as many nodes of an exact search."""
+    enough_bytes, nodes = wanted
     end = max((last for _, last in lives.values()), default=1)
+    alignment_bytes, known = where.alignment_bytes, program.buffers
     buffers = [
         Buffer(
             name=str(number),
             lives=(life,),
-            size_bytes=program.buffers[number].size_bytes,
-            alignment_bytes=where.alignment_bytes,
+            size_bytes=known[number].size_bytes,
+            alignment_bytes=alignment_bytes,
         )
         for number, life in lives.items()
     ]
@@ -78,84 +87,23 @@ def _packed(
         Buffer(name=f"reserved at {low}", lives=((0, end),), size_bytes=high - low, address=low)
         for low, high in where.reserved
     ]
-    problem = PlacementProblem(buffers=(*buffers, *reserved), capacity_bytes=where.size_bytes)
+    capacity = min(enough_bytes, where.size_bytes)
+    problem = PlacementProblem(buffers=(*buffers, *reserved), capacity_bytes=capacity)
     packing = pack(problem, PackOptions(node_budget=nodes, above_capacity=False))
     if packing.peak_bytes > where.size_bytes:
         return None
     return dict(zip(lives, packing.addresses, strict=False))
 
 
-class _Clock:
-    """Starts every task as soon as its engine, its ports, its inputs and its addresses are free."""
-
-    def __init__(
-        self, tables: Tables, lives: Mapping[int, Life], addresses: Mapping[int, int]
-    ) -> None:
-        self.tables = tables
-        self.lives = lives
-        self.places = {root: self._granules(root, address) for root, address in addresses.items()}
-        self.free = [
-            np.zeros(-(-tables.program.space[name].size_bytes // alignment), dtype=np.int64)
-            for name, alignment in zip(tables.scratchpads, tables.alignment, strict=True)
-        ]
-        self.instances = [[0] * count for count in tables.instances]
-        self.done = dict.fromkeys(lives, 0)
-
-    def _granules(self, root: int, address: int) -> slice:
-        alignment = self.tables.alignment[self.tables.scratchpad[root]]
-        size = max(1, self.tables.size_bytes[root])
-        return slice(address // alignment, -(-(address + size) // alignment))
-
-    def slots(self) -> list[Slot]:
-        """The times of all tasks of the program."""
-        tables = self.tables
-        ends: list[int] = []
-        slots: list[Slot] = []
-        for task in range(len(tables.program.tasks)):
-            start = self._addresses_free(task)
-            for before in tables.after[task]:
-                if ends[before] > start:
-                    start = ends[before]
-            ports = tables.ports[task]
-            if ports:
-                start = max(start, self._lanes_free(ports) - tables.setup[task])
-            engine = self.instances[tables.engine[task]]
-            instance = engine.index(min(engine))
-            start = max(start, engine[instance])
-            end = start + tables.cycles[task]
-            engine[instance] = end
-            for port in ports:
-                times = self.instances[port]
-                times[times.index(min(times))] = end
-            self._leave(task, end)
-            ends.append(end)
-            slots.append(Slot(start_cycle=start, end_cycle=end, instance=instance))
-        return slots
-
-    def _lanes_free(self, ports: tuple[int, ...]) -> int:
-        """When every port has a free lane for each time that it is named."""
-        free = 0
-        for port in ports:
-            times = self.instances[port]
-            lane = times[0] if len(times) == 1 else sorted(times)[ports.count(port) - 1]
-            if lane > free:
-                free = lane
-        return free
-
-    def _addresses_free(self, task: int) -> int:
-        """When whoever had the addresses before is done with them."""
-        free = 0
-        for root in self.tables.touched[task]:
-            if self.lives[root][0] == task:
-                pad = self.free[self.tables.scratchpad[root]]
-                free = max(free, int(pad[self.places[root]].max(initial=0)))
-        return free
-
-    def _leave(self, task: int, end: int) -> None:
-        done = self.done
-        for root in self.tables.touched[task]:
-            if end > done[root]:
-                done[root] = end
-            if self.lives[root][1] == task + 1:
-                # It came when all before it at this place were done.
-                self.free[self.tables.scratchpad[root]][self.places[root]] = done[root]
+def _stays(tables: Tables, lives: Mapping[int, Life], addresses: Mapping[int, int]) -> Stays:
+    """Where roots lie; whole granules of the alignment are theirs."""
+    nowhere = [-1] * len(tables.root)
+    stays = Stays(first=nowhere, last=nowhere.copy(), begin=nowhere.copy(), end=nowhere.copy())
+    for root, (first, last) in lives.items():
+        alignment = tables.alignment[tables.scratchpad[root]]
+        end = addresses[root] + max(1, tables.size_bytes[root])
+        stays.first[root] = first
+        stays.last[root] = last - 1
+        stays.begin[root] = addresses[root] // alignment * alignment
+        stays.end[root] = -(-end // alignment) * alignment
+    return stays

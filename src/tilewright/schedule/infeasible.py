@@ -40,11 +40,12 @@ def too_large(tables: Tables) -> InfeasibleError | None:
 
 def stuck(tables: Tables, error: StuckError, enough_bytes: int | None) -> InfeasibleError:
     """The error if a task gets no room although its own operands would fit."""
-    state, task = error.state, error.task
-    lacking = [root for root in tables.touched[task] if not _is_there(error, root)]
+    task, lying = error.task, error.lying
+    touched = tables.touched[task]
+    lacking = [root for root in touched if root not in lying[tables.scratchpad[root]]]
     pad = tables.scratchpad[lacking[0]] if lacking else 0
     name = tables.scratchpads[pad]
-    here = sorted(root for _, root in state.pads[pad].owners.values())
+    here = lying[pad]
     needed = sum(tables.aligned_bytes[r] for r in lacking if tables.scratchpad[r] == pad)
     free = tables.room_bytes[pad] - sum(tables.aligned_bytes[root] for root in here)
     hint = [] if enough_bytes is None else [f"{enough_bytes:,} B of '{name}' are enough"]
@@ -79,11 +80,6 @@ def _stacked_bytes(tables: Tables, roots: list[int]) -> int:
     """Bytes of blocks on top of each other; the one on top needs no padding."""
     padding = max(tables.aligned_bytes[root] - tables.size_bytes[root] for root in roots)
     return sum(tables.aligned_bytes[root] for root in roots) - padding
-
-
-def _is_there(error: StuckError, root: int) -> bool:
-    owners = error.state.pads[error.state.tables.scratchpad[root]].owners
-    return any(owner == root for _, owner in owners.values())
 
 
 def _reserved_bytes(tables: Tables, name: str) -> int:

@@ -1,5 +1,6 @@
 /* The compiled simulation, second part: where roots are, and what may leave at what price.
-   Names follow state.py and evict.py; nothing is computed again here. */
+   Names follow state.py and evict.py; a run in which something is computed again is left to
+   Python. */
 #pragma once
 #include "simulate_state.h"
 
@@ -142,15 +143,47 @@ static Like again_like(State *s, Piece piece) {
     return (Like){s->engine[task], s->cycles[task], s->setup[task], s->ports[task]};
 }
 
+static int stays(State *s, i64 root, i64 reader, i64 until) {
+    if (s->where[root] != RESIDENT || s->missing[root] || !s->waiting[root]) return 0;
+    if (IN(last_step)[root] < until) return 0;
+    EACH(user, uses, root)
+        if (s->start[user] < 0 || s->start[user] + s->cycles[user] > s->start[reader])
+            EACH(other, written, user)
+                if (other == root) return 0;
+    return 1;
+}
+
+static int can_recompute(State *s, i64 root) {
+    const Contents *held = s->contents + root;
+    int has_spill = IN(has_spill)[IN(pad_of)[root]] != 0;
+    if ((s->forced >= 0 && has_spill) || held->n != 1) return 0;
+    Piece piece = held->pieces[0];
+    if (piece.is_part || piece.writer >= s->n_tasks) return 0;
+    const Price *p = price(s, piece.made);
+    if (!p->is_repeatable) return 0;
+    if (has_spill && s->cycles[piece.writer] >= p->out.cycles + p->back.cycles) return 0;
+    i64 until = next_position(s, root);
+    EACH(other, touched, piece.writer)
+        if (other != root && !stays(s, other, piece.writer, until)) return 0;
+    return 1;
+}
+
 static i64 moving_cycles(State *s, i64 root) {
-    if (s->moving[root] != UNKNOWN) return s->moving[root];
     i64 total = 0;
     Contents *held = s->contents + root;
+    int has_spill = IN(has_spill)[IN(pad_of)[root]] != 0;
+    if (RULE(RECOMPUTE)) {
+        if (!survivors(s, root)) return MUST_STAY;
+        if (can_recompute(s, root)) stop(s, NOT_CARRIED);
+    }
+    if (s->moving[root] != UNKNOWN) return s->moving[root];
+    if (!has_spill && held->n && !is_clean(s, held->pieces[held->n - 1]))
+        return s->moving[root] = MUST_STAY;
     if (!survivors(s, root)) return s->moving[root] = MUST_STAY;
     for (i64 i = 0; i < held->n && total != MUST_STAY; i++) {
         const Price *p = price(s, held->pieces[i].made);
         if (is_clean(s, held->pieces[i])) total += again_like(s, held->pieces[i]).cycles;
-        else if (!IN(has_spill)[IN(pad_of)[root]]) total = MUST_STAY;
+        else if (!has_spill) total = MUST_STAY;
         else total += p->out.cycles + p->back.cycles;
     }
     return s->moving[root] = total;
@@ -294,7 +327,7 @@ static void evict(State *s, i64 root, int may_drop) {
     }
     if (s->where[root] != RESIDENT) return;
     Contents *held = s->contents + root;
-    if (!survivors(s, root)) stop(s, NOT_CARRIED);
+    if (!survivors(s, root) || (RULE(RECOMPUTE) && can_recompute(s, root))) stop(s, NOT_CARRIED);
     i64 dirty = 0;
     for (i64 i = 0; i < held->n; i++) dirty += !is_clean(s, held->pieces[i]);
     if ((!dirty && !may_drop) || (dirty && !IN(has_spill)[IN(pad_of)[root]])) return;

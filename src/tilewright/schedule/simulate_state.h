@@ -10,7 +10,7 @@
 
 typedef int64_t i64;
 
-enum { DONE, TOO_SLOW, NOT_CARRIED, FAILED };
+enum { DONE, TOO_SLOW, STUCK, NOT_CARRIED, FAILED };
 enum { COMPUTE, LOAD, STORE, MOVE };
 enum { ABSENT, RESIDENT, RESERVED, LEAVING, EVICTED };
 #define MOST_OWNED 64
@@ -38,7 +38,7 @@ enum {
         N_INPUTS
 };
 enum { PREFETCH, GUARDED, STORES_FIRST, BY_LIFE, BOTH_ENDS, BY_DISTANCE, BY_SLACK, COUNTED,
-       WINDOW, LOOKAHEAD, LIMIT_CYCLES, LIMIT_ADDED };
+       RECOMPUTE, WINDOW, LOOKAHEAD, LIMIT_CYCLES, LIMIT_ADDED };
 
 typedef struct { i64 a, b, c; } Item;
 typedef struct { Item *items; i64 n, room; } Items;
@@ -47,7 +47,7 @@ typedef struct { Block *blocks; i64 n, room, is_counted, size, alignment, larges
 typedef struct { i64 made, writer, is_part; } Piece;
 typedef struct { Piece *pieces; i64 n, room, settled; } Contents;
 typedef struct { i64 engine, cycles, setup, ports; } Like;
-typedef struct { i64 known, is_clean; Like again, out, back; } Price;
+typedef struct { i64 known, is_clean, is_repeatable; Like again, out, back; } Price;
 typedef struct { i64 root, made, writer, is_part, out, copy, saved, origin; } Added;
 typedef struct { i64 root, copy, address, begin, end; } Copy;
 typedef struct { i64 cost, taken, floor, low, high; } Window;
@@ -60,10 +60,10 @@ typedef struct {
     jmp_buf leave;
     int status;
     i64 now, current, unfinished, n_all, added_cycles, is_short, n_saved;
-    i64 forced, forced_for, is_clearing, forced_times, forced_at, first_waiting;
+    i64 forced, forced_for, is_clearing, forced_times, forced_at, first_waiting, stuck_task;
     i64 blocked_pad, awaited_root, awaited_step, awaited_cost;
     i64 *engine, *cycles, *setup, *kind, *ports, *position, *key, *start, *instance;
-    i64 *pending, *work;
+    i64 *pending, *work, *is_seen;
     i64 *where, *missing, *running, *writing, *left, *waiting, *use_index, *address, *copy;
     i64 *next_copy, *copy_index, *moving, *leaving, *live, *head, *idle;
     i64 *lanes, *lane_at, *last_wake;

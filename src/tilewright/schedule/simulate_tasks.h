@@ -3,7 +3,7 @@
 #pragma once
 #include "simulate_evict.h"
 
-#define MOST_ROOTS 16 /* that a task touches and that have no place yet */
+#define MOST_ROOTS 256 /* that a task touches and that have no place yet */
 
 static const i64 *roots_of(State *s, i64 task, i64 *n) {
     if (task >= s->n_tasks) {

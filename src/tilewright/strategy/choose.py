@@ -160,6 +160,13 @@ def choose(scene: Scene, aim: Aim, options: ChooseOptions) -> Chosen | None:
     return min(known, key=lambda chosen: chosen.share, default=None)
 
 
+def reached(scene: Scene, options: ChooseOptions, *, in_slices: bool) -> int:
+    """Through how many stages units lead that take as little memory as possible."""
+    chooser = _Chooser(scene, "memory", options, in_slices)
+    chooser.chosen()
+    return max(number for number, cut in enumerate(chooser.cuts) if cut.nodes)
+
+
 @dataclass
 class _Chooser:
     scene: Scene
@@ -188,9 +195,12 @@ class _Chooser:
         given = scene.mask(root for root, life in lives if life.first < 0 and not life.may_go)
         self.cuts[0].nodes[given] = _Node((0.0,), 0.0, NOTHING, None, _Unit(given, NOTHING, 0.0))
         for first in range(count):
+            states = self._best_states(first)
+            if not states:
+                continue
             ways, alone = self._ways(first), self._alone(first)
             keeps = scene.keepings(scene.made[first])
-            for state, node in self._best_states(first):
+            for state, node in states:
                 spot = _Spot(first, state, scene.use_of(state), node.share, node.total)
                 fits = self._go_alone(spot, alone, keeps)
                 fits = self._go_striped(spot, ways, has_way=fits)
@@ -235,9 +245,11 @@ class _Chooser:
         since other units need more."""
         if self.aim == "memory":
             alive, needs = self.scene.use_of(held), ways.needs(held & ways.crossing, lasting=False)
-            for larger in reversed(range(len(needs))):
-                if self.scene.room.share(alive + needs[larger]) <= EASE * share:
-                    return ways.cascade(larger)
+            shares = [self.scene.room.share(alive + need) for need in needs]
+            for most in (EASE * share, FULL * share):
+                larger = [number for number, needed in enumerate(shares) if needed <= most]
+                if larger and larger[-1] > 0:
+                    return ways.cascade(larger[-1])
         in_slices = self.in_slices and number == 0
         return ways.cascade(number, ways.slices.on_demand if in_slices else ())
 

@@ -8,7 +8,7 @@ from tilewright.errors import InfeasibleError
 from tilewright.machine.model import Machine
 from tilewright.network.graph import Network
 from tilewright.network.zoo import layers
-from tilewright.program.build import Builder, Copy
+from tilewright.program.build import Builder
 from tilewright.program.model import Access, Box, Task, View
 from tilewright.program.places import places_of
 from tilewright.program.stages import stages_of, storages
@@ -116,7 +116,7 @@ def test_a_broadcast_is_read_once_and_written_to_each_core() -> None:
     box: Box = ((0, 2), (0, 3), (0, 1), (0, 1))
     outside = builder.outside("a.weight", builder.places.named("ddr", 0))
     near = [builder.buffer("a.weight", box, builder.places.named("bank", c)) for c in (0, 1)]
-    copy = Copy(Access(outside, box), tuple(Access(n, box) for n in near), "load")
+    copy = builder.copy(Access(outside, box), tuple(Access(n, box) for n in near), "load")
     number = builder.transfer([copy], name="a.weight in")
     task = builder.tasks[number]
     # 6 B at 32 bit a cycle.
@@ -148,7 +148,7 @@ def test_where_nothing_moves_bytes_a_transfer_is_refused() -> None:
     builder = builder_of(network(), machine_of(data))
     near = builder.buffer("last", WHOLE, builder.places.named("bank", 0))
     far = builder.outside("last", builder.places.named("ddr", 0))
-    copy = Copy(Access(near, WHOLE), (Access(far, WHOLE),), "store")
+    copy = builder.copy(Access(near, WHOLE), (Access(far, WHOLE),), "store")
     with pytest.raises(InfeasibleError, match="nothing moves 'last' from bank to ddr") as refused:
         builder.transfer([copy], name="last out")
     assert refused.value.problems[0].hint == "let a DMA engine serve the route [bank, ddr]"

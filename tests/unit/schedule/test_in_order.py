@@ -52,3 +52,18 @@ def test_a_copy_waits_for_a_lane_of_its_port_less_its_setup(lanes: int, start_cy
     assert found is not None
     assert found.slots[copies[0]].end_cycle == 10
     assert found.slots[copies[1]].start_cycle == start_cycle
+
+
+def test_whoever_touches_a_place_waits_for_those_who_had_it() -> None:
+    # There is room for one buffer. The copy of `a` takes 4 cycles, its user 10. Two writers of `b`
+    # follow, one to an engine and neither after the other: both wait for cycle 14.
+    builder = Builder(4, {"dma": 1, "core0": 1, "core1": 1})
+    a, b = builder.buffer("a", 4), builder.buffer("b", 4)
+    builder.load(a)
+    builder.task("user of a", "core0", 10, [a])
+    writers = [builder.task(f"writer on {core}", core, 3, [], [b]) for core in ("core0", "core1")]
+    for writer in writers:
+        builder.tasks[writer] = replace(builder.tasks[writer], after=())
+    found = schedule_in_order(builder.program())
+    assert found is not None
+    assert [found.slots[writer].start_cycle for writer in writers] == [14, 14]

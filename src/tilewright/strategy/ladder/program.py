@@ -12,7 +12,7 @@ from tilewright.errors import InfeasibleError, Problem
 from tilewright.machine.model import OUTPUT_OPERAND
 from tilewright.network.graph import Operand
 from tilewright.program.boxes import elements, is_empty, overlap, shifted, touched, whole
-from tilewright.program.build import Builder, Copy
+from tilewright.program.build import Builder
 from tilewright.program.lower import Prepared
 from tilewright.program.model import (
     Access,
@@ -124,7 +124,7 @@ class _Writer:
             reads += [Access(b, self.builder.buffers[b].box) for b in self._buffers(step.reads[0])]
         writes = [a for operand in stage.results for a in self._writes(operand, ranges, step)]
         cost = self._cost(step.stage, ranges, sums, reads, writes)
-        name = label(stage.op.name, ranges, stage.op)
+        name = label(stage.op.name, ranges, stage.op.sizes)
         self.builder.add(
             Task(
                 name=f"{name} #{step.again}" if step.again else name,
@@ -195,7 +195,7 @@ class _Writer:
             box = self.builder.buffers[number].box
             ends = Access(outside, box), Access(number, box)
             source, target = ends if is_load else ends[::-1]
-            copies.append(Copy(source, (target,), "load" if is_load else "store"))
+            copies.append(self.builder.copy(source, (target,), "load" if is_load else "store"))
         tensor = self.builder.buffers[outside].tensor
         self.builder.transfer(copies, name=f"{tensor} {'in' if is_load else 'out'}")
 

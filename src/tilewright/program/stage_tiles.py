@@ -1,0 +1,120 @@
+"""The tiles of a stage and what they touch: worked out once for all layouts that have them."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from itertools import product
+
+from tilewright.program.boxes import Ranges, elements
+from tilewright.program.model import Box
+from tilewright.program.slicing import ranges_of
+from tilewright.program.tile import Tiling
+from tilewright.program.tile_cost import WHOLE_SUM, Sums
+from tilewright.program.tiles import label
+from tilewright.program.uses import StageUses, Use
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tile:
+    """What one task computes on a core, and what it touches."""
+
+    core: int
+    name: str
+    """The op's, with the ranges of the loops that are cut."""
+    ranges: Ranges
+    sums: Sums
+    spans: tuple[tuple[str, int, int], ...]
+    """The ranges as tasks have them."""
+    shape: tuple[int, ...]
+    """How far each loop runs."""
+    reads: tuple[tuple[Use, Box], ...]
+    """What it reads; of a small constant, all that its core will ever want."""
+    results: tuple[Box, ...]
+    """What it touches of each of the stage's results."""
+
+    @property
+    def lengths(self) -> dict[str, int]:
+        """How far each loop runs, by loop."""
+        return dict(zip(self.ranges, self.shape, strict=True))
+
+
+@dataclass(frozen=True)
+class StageTiles:
+    """Makes the tiles of one stage, and remembers them."""
+
+    uses: StageUses
+    _in_parts: dict[object, tuple[Tile, ...]] = field(default_factory=dict)
+    """By core, ranges of its part, lengths of tiles and their order."""
+    _on_demand: dict[object, Tile] = field(default_factory=dict)
+    """By core, ranges of its part, and what is made."""
+
+    @cached_property
+    def _sizes(self) -> Mapping[str, int]:
+        return self.uses.stage.op.sizes
+
+    def of_part(self, core: int, part: Ranges, tiling: Tiling) -> tuple[Tile, ...]:
+        """The tiles of a core's part, in the order of a tiling."""
+        lengths = [tiling.lengths[dim] for dim in tiling.order]
+        key = (core, tuple(part.values()), tiling.order, tuple(lengths))
+        found = self._in_parts.get(key)
+        if found is None:
+            found = self._in_parts[key] = tuple(self._cut(core, part, tiling))
+        return found
+
+    def making(self, core: int, part: Ranges, box: Box) -> Tile:
+        """The tile that makes a box of the stage's result, as far as it is the core's to make."""
+        key = (core, tuple(part.values()), box)
+        if key not in self._on_demand:
+            asked = ranges_of(self.uses.stage, box)
+            ranges = {
+                dim: (max(start, part[dim][0]), min(stop, part[dim][1]))
+                for dim, (start, stop) in asked.items()
+            }
+            self._on_demand[key] = self._tile(core, part, ranges, WHOLE_SUM)
+        return self._on_demand[key]
+
+    def _cut(self, core: int, part: Ranges, tiling: Tiling) -> Iterator[Tile]:
+        loops = [dim for dim in self.uses.stage.tileable[2] if dim in tiling.order]
+        for ranges in _tile_ranges(part, tiling.lengths, tiling.order):
+            sums = _sums_of(part, ranges, loops) if loops else WHOLE_SUM
+            yield self._tile(core, part, ranges, sums)
+
+    def _tile(self, core: int, part: Ranges, ranges: Ranges, sums: Sums) -> Tile:
+        op = self.uses.stage.op
+        boxes = [
+            (use, use.footprint.box(part if use.comes_whole else ranges))
+            for use in self.uses.inputs
+        ]
+        return Tile(
+            core=core,
+            name=label(op.name, ranges, self._sizes),
+            ranges=ranges,
+            sums=sums,
+            spans=tuple([(dim, start, stop) for dim, (start, stop) in ranges.items()]),
+            shape=tuple([stop - start for start, stop in ranges.values()]),
+            reads=tuple([(use, box) for use, box in boxes if elements(box)]),
+            results=tuple([use.footprint.box(ranges) for use in self.uses.results]),
+        )
+
+
+def _tile_ranges(
+    ranges: Ranges, lengths: Mapping[str, int], order: Sequence[str]
+) -> Iterator[dict[str, tuple[int, int]]]:
+    """The tiles of a part, the last loop of the order running fastest."""
+    steps = [
+        [
+            (start, min(start + lengths[dim], ranges[dim][1]))
+            for start in range(*ranges[dim], lengths[dim])
+        ]
+        for dim in order
+    ]
+    for spans in product(*steps):
+        yield {**ranges, **dict(zip(order, spans, strict=True))}
+
+
+def _sums_of(part: Ranges, tile: Ranges, loops: Sequence[str]) -> Sums:
+    """Which part of its sums a tile adds."""
+    return Sums(
+        continued=any(tile[d][0] > part[d][0] for d in loops),
+        unfinished=any(tile[d][1] < part[d][1] for d in loops),
+    )

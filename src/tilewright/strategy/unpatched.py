@@ -1,0 +1,173 @@
+"""A plan of a network in strips as one of the network itself: the same tasks under its own names.
+
+Boxes of a strip's tensors are boxes of the network's tensors further along, and tiles of its ops
+are tiles of the network's ops. Nothing else changes.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+from tilewright.network.graph import Op
+from tilewright.program.model import Access, Box, Buffer, Program, Task, Timetable, View
+from tilewright.program.stages import Stage
+from tilewright.program.strips import strip_name
+from tilewright.program.tiles import label
+from tilewright.strategy.patches import Patches
+
+
+def unpatched(timetable: Timetable, patches: Patches) -> Timetable | None:
+    """The same timetable for the network as it is.
+
+    None if the columns of a strip are copied from or to their place, as no op of the network does.
+    """
+    back = _Back(timetable.program, patches)
+    if not back.is_possible():
+        return None
+    added = len(back.inputs)
+    return replace(
+        timetable, program=back.program(), addresses=(*timetable.addresses, *((0,) * added))
+    )
+
+
+def unpatched_stages(stages: Sequence[Stage], patches: Patches) -> tuple[Stage, ...]:
+    """The stages of the strips, each as that of which it is a part."""
+    ops = {op.name: op for op in patches.original.ops}
+    found = []
+    for stage in stages:
+        names = [
+            patches.ops[op.name].op for op in (stage.op, *stage.fused) if op.name in patches.ops
+        ]
+        first, *fused = [ops[name] for name in names] or [stage.op, *stage.fused]
+        found.append(Stage(op=first, fused=tuple(fused), worker=stage.worker))
+    return tuple(found)
+
+
+@dataclass(frozen=True)
+class _Back:
+    """The way back from a program over strips."""
+
+    strips: Program
+    patches: Patches
+
+    @cached_property
+    def inputs(self) -> dict[str, int]:
+        """Inputs of the network that strips have columns of, with the number of their buffer."""
+        found: dict[str, int] = {}
+        for number in self._cut_inputs:
+            part = self.patches.tensors[self.strips.buffers[number].tensor]
+            found.setdefault(part.tensor, len(self.strips.buffers) + len(found))
+        return found
+
+    @cached_property
+    def _cut_inputs(self) -> dict[int, None]:
+        """Buffers that are given, and hold no more than a strip's columns of an input."""
+        given, tensors = self.strips.given, self.patches.tensors
+        return dict.fromkeys(n for n in given if self.strips.buffers[n].tensor in tensors)
+
+    def is_possible(self) -> bool:
+        """Whether all ops are those of the network, and no bytes of an input look another shape."""
+        known = {*self.patches.ops, *(op.name for op in self.patches.original.ops), ""}
+        views = [buffer.view for buffer in self.strips.buffers if buffer.view is not None]
+        return all(task.op in known for task in self.strips.tasks) and not any(
+            view.origin is None and view.buffer in self._cut_inputs for view in views
+        )
+
+    def program(self) -> Program:
+        """The program of the network as it is."""
+        buffers = [self._buffer(number) for number in range(len(self.strips.buffers))]
+        given = [number for number in self.strips.given if number not in self._cut_inputs]
+        return replace(
+            self.strips,
+            buffers=(*buffers, *map(self._input, self.inputs)),
+            tasks=tuple(map(self._task, self.strips.tasks)),
+            given=(*given, *self.inputs.values()),
+        )
+
+    def _input(self, name: str) -> Buffer:
+        """An input as a whole, where its strips come from."""
+        tensor = self.patches.original.by_name[name]
+        spaces = {
+            self.patches.tensors[strip.tensor].tensor: strip.space
+            for strip in (self.strips.buffers[number] for number in self._cut_inputs)
+        }
+        return Buffer(
+            name=name,
+            tensor=name,
+            box=tuple((0, size) for size in tensor.shape),
+            space=spaces[name],
+            size_bytes=tensor.size_bytes,
+        )
+
+    def _buffer(self, number: int) -> Buffer:
+        buffer = self.strips.buffers[number]
+        part = self.patches.tensors.get(buffer.tensor)
+        box = self._shifted(buffer.tensor, buffer.box)
+        view = self._view(buffer)
+        if part is not None and number in self._cut_inputs:
+            view = View(self.inputs[part.tensor], tuple(start for start, _ in box))
+        tensor = buffer.tensor if part is None else part.tensor
+        return replace(buffer, tensor=tensor, box=box, view=view)
+
+    def _view(self, buffer: Buffer) -> View | None:
+        """Where a buffer lies in another one, which may have become a part of an input."""
+        view = buffer.view
+        if view is None or view.origin is None:
+            return view
+        root = self.strips.buffers[view.buffer]
+        moved = self._shifted(root.tensor, tuple((at, at) for at in view.origin))
+        number = view.buffer
+        if number in self._cut_inputs:
+            number = self.inputs[self.patches.tensors[root.tensor].tensor]
+        return View(number, tuple(at for at, _ in moved))
+
+    def _shifted(self, tensor: str, box: Box) -> Box:
+        """A box of a tensor in the coordinates of that of which it is a part."""
+        part = self.patches.tensors.get(tensor)
+        if part is None:
+            return box
+        start, stop = box[part.axis]
+        moved = (start + part.start, stop + part.start)
+        return (*box[: part.axis], moved, *box[part.axis + 1 :])
+
+    def _accesses(self, accesses: Sequence[Access]) -> tuple[Access, ...]:
+        buffers = self.strips.buffers
+        return tuple([Access(n, self._shifted(buffers[n].tensor, box)) for n, box in accesses])
+
+    def _task(self, task: Task) -> Task:
+        part = self.patches.ops.get(task.op)
+        reads, writes = self._accesses(task.reads), self._accesses(task.writes)
+        if part is None:
+            return replace(task, reads=reads, writes=writes)
+        tile = tuple(
+            [
+                (dim, start + part.start, stop + part.start)
+                if dim == part.loop
+                else (dim, start, stop)
+                for dim, start, stop in task.tile
+            ]
+        )
+        op, cut = self._ops[part.op], self._ops[task.op]
+        name, now = label(task.op, _ranges(task.tile), cut), _ranges(tile)
+        is_named_so = task.name.startswith(name)
+        # What stands behind the name says that a task is done again.
+        again = task.name[len(name) :]
+        return replace(
+            task,
+            name=label(strip_name(part.op, part.strip), now, op) + again
+            if is_named_so
+            else task.name,
+            reads=reads,
+            writes=writes,
+            op=part.op,
+            fused=tuple([self.patches.ops[name].op for name in task.fused]),
+            tile=tile,
+        )
+
+    @cached_property
+    def _ops(self) -> dict[str, Op]:
+        return {op.name: op for op in (*self.patches.network.ops, *self.patches.original.ops)}
+
+
+def _ranges(tile: Sequence[tuple[str, int, int]]) -> dict[str, tuple[int, int]]:
+    return {dim: (start, stop) for dim, start, stop in tile}
