@@ -1,0 +1,50 @@
+"""The objective `memory`: sizes that hold a plan, at a price in tiles that they are worth."""
+
+import pytest
+
+import tilewright
+from tilewright import plan_memory
+from tilewright.planner import PlanOptions, plan
+
+CASES = [
+    ("lenet5", "ethos_u55_128"),
+    ("ds_cnn", "ethos_u55_128"),
+    ("notes_cnn", "ethos_u55_256"),
+    ("ds_cnn", "npe8"),
+    ("lenet5", "edge_tpu_like"),
+]
+
+
+def least(network: str, machine: str) -> tilewright.Plan:
+    options = PlanOptions(objective="memory", checked=False)
+    return plan(tilewright.load_network(network), tilewright.load_machine(machine), options)
+
+
+def scratchpads(made: tilewright.Plan) -> dict[str, int]:
+    pads = {memory.name for memory in made.machine.memories if memory.role == "scratchpad"}
+    return {name: peak for name, peak in made.peak_bytes.items() if name in pads}
+
+
+@pytest.mark.parametrize(("network", "machine"), CASES)
+def test_there_is_a_plan_in_the_size_that_was_found(network: str, machine: str) -> None:
+    made = least(network, machine)
+    limits = tuple(scratchpads(made).items())
+    found = plan(made.network, made.machine, PlanOptions(memory_limits=limits))
+    assert all(found.peak_bytes[name] <= size for name, size in limits)
+
+
+def test_a_network_whose_last_product_has_many_channels_runs_in_a_part_of_its_largest_tensor() -> (
+    None
+):
+    # One channel of a thousand at a time would be 13,000 tiles, more than a plan is given.
+    made = least("squeezenet", "ethos_u55_128")
+    largest = max(tensor.size_bytes for tensor in made.network.tensors if tensor.role != "constant")
+    assert made.peak_bytes["sram"] < largest / 5
+
+
+def test_a_little_memory_is_not_worth_many_times_the_tiles(monkeypatch: pytest.MonkeyPatch) -> None:
+    usual = least("ds_cnn", "ethos_u55_128")
+    monkeypatch.setattr(plan_memory, "WORTH_IN_TILES", 1_000)
+    tight = least("ds_cnn", "ethos_u55_128")
+    assert tight.peak_bytes["sram"] < usual.peak_bytes["sram"] < 1.05 * tight.peak_bytes["sram"]
+    assert len(usual.program.tasks) < len(tight.program.tasks) / 2
