@@ -38,6 +38,9 @@ if TYPE_CHECKING:  # imported when a command runs
     help="Plan as if a memory had this size, such as cmx='512 KiB'.",
 )
 @click.option("-o", "folder", type=click.Path(file_okay=False), help="Write plan, trace, report.")
+@click.option(
+    "--thorough", is_flag=True, help="Plan for smaller scratchpads, too, and take what is best."
+)
 @click.option("--verify", is_flag=True, help="Replay the plan before it is reported.")
 @DIMS_OPTION
 @BITS_OPTION
@@ -48,6 +51,7 @@ def plan_(  # noqa: PLR0913  # one parameter per flag
     objective: Literal["latency", "energy", "traffic", "memory"],
     limits: tuple[str, ...],
     folder: str | None,
+    thorough: bool,
     verify: bool,
     dims: tuple[str, ...],
     bits: int | None,
@@ -61,7 +65,9 @@ def plan_(  # noqa: PLR0913  # one parameter per flag
         from tilewright.planner import PlanOptions, plan
         from tilewright.report.plan import plan_figures, plan_view
 
-        options = PlanOptions(objective=objective, memory_limits=_byte_sizes(limits))
+        options = PlanOptions(
+            objective=objective, memory_limits=_byte_sizes(limits), thorough=thorough
+        )
         graph = load_network(network, dims=sizes(dims), bits=bits)
         with progress_steps("planning", quiet=as_json) as step:
             made = plan(graph, load_machine(machine), options, step)

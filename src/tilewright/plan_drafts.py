@@ -12,6 +12,7 @@ from tilewright.errors import InfeasibleError
 from tilewright.plan_model import Plan, PlanOptions, Watcher, outside_bytes
 from tilewright.program.cascade import Strategy
 from tilewright.program.layout import Layout
+from tilewright.program.layout_cycles import least_compute_cycles
 from tilewright.program.lower import Lowered, Prepared, laid_out, lower
 from tilewright.program.model import Program, Space, Timetable
 from tilewright.program.tile import Goal
@@ -118,6 +119,10 @@ class Drafts:
     known: KnownChoices
     """What the choice of cascades proposed already on such a machine."""
     rival_tiles: int = RIVAL_TILES
+    wants_plain: bool = True
+    """Whether a plan without cascades may be the best one."""
+    room: tuple[Space, ...] | None = None
+    """Memories in which programs are scheduled, if not those for which their tiles are chosen."""
     refusals: list[InfeasibleError] = field(default_factory=list)
     _layouts: dict[tuple[Goal, Strategy], Layout] = field(default_factory=dict)
 
@@ -132,21 +137,26 @@ class Drafts:
         strategy: Strategy,
         most_tiles: int = MOST_TILES,
         most_bytes: float = inf,
+        most_cycles: float = inf,
     ) -> Candidate | None:
         """The program of a strategy; None, and a refusal remembered, if there is none.
 
-        None also if its layout says that more bytes are moved than these.
+        None also if its layout says that more bytes are moved than these, or that computing alone
+        takes more cycles.
         """
         self.watcher("tiles and mappings")
         try:
             layout = self._layout(goal, strategy)
             if layout.moved_bytes > most_bytes:
                 return None
+            if most_cycles < inf and least_compute_cycles(self.prepared, layout) > most_cycles:
+                return None
             lowered = lower(self.prepared, goal, strategy, most_tiles, layout)
         except InfeasibleError as error:
             self.refusals.append(error)
             return None
-        return Candidate(strategy=strategy, lowered=lowered)
+        candidate = Candidate(strategy=strategy, lowered=lowered)
+        return candidate if self.room is None else candidate.on(self.room)
 
     def tiles(self, goal: Goal, strategy: Strategy) -> int | None:
         """How many tiles a strategy comes to; None if it cannot be laid out."""
@@ -154,6 +164,13 @@ class Drafts:
             return sum(tile_counts(self.prepared.stages, self._layout(goal, strategy)))
         except InfeasibleError:
             return None
+
+    def layout_cycles(self, goal: Goal, strategy: Strategy) -> float:
+        """What the choice of tiles estimates for a strategy; infinite if it cannot be laid out."""
+        try:
+            return self._layout(goal, strategy).cycles
+        except InfeasibleError:
+            return inf
 
     def _layout(self, goal: Goal, strategy: Strategy) -> Layout:
         if (goal, strategy) not in self._layouts:

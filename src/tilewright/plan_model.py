@@ -63,6 +63,9 @@ class PlanOptions:
     smaller_tasks: int = 5_000
     """Plans in ever smaller scratchpads are candidates too, until one has more tasks than this; for
     the objective `traffic`, whenever less may be moved in them."""
+    thorough: bool = False
+    """Whether plans for half of the scratchpads, a quarter and so on are all made, however long it
+    takes: more memory is then never worse than half of it. Not for the objective `memory`."""
     checked: bool = True
     """Whether the plan is checked before it is returned."""
 

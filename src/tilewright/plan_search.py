@@ -35,14 +35,24 @@ NEAR = 1.01
 """If it is time that counts, one that takes no more than this factor of what it must take."""
 
 MOST_SMALLER = 8
-"""So many sizes of smaller scratchpads are looked at for the sake of a plan in larger ones."""
+"""For so many sizes of smaller scratchpads tiles are tried in the larger ones."""
 
 HOPE = 1.02
-"""Nor any smaller ones than those whose candidates take this factor of the best at least."""
+"""Not for any smaller ones than those whose candidates take this factor of the best at least."""
 
 FEW_TASKS = 1_000
 """Programs of no more tasks are quickly made: smaller scratchpads are looked at even if the last
 ones gave nothing better."""
+
+PARTS = (0.75, 0.5, 0.25)
+"""Of the scratchpads, for which tiles are tried where those for all of them do not fit."""
+
+MANY = 2
+"""With so many times as many tasks as are otherwise allowed, plain candidates are still made if
+their tiles are thought to be faster outright."""
+
+WORTHWHILE = 0.998
+"""Of larger ones only if the last ones came to less than this factor of the best before."""
 
 SMALLER_TILES = 2_000
 """Of cascades in smaller scratchpads, if time counts."""
@@ -51,31 +61,15 @@ SMALLER_TILES = 2_000
 def best_plan(drafts_on: Callable[[Machine], Drafts], machine: Machine) -> Plan:
     """The best plan under an objective other than memory.
 
-    What is found for scratchpads of half the size is a candidate too, and so on until nothing can
-    be better: with more room a plan is then hardly ever worse, as far as the budget goes.
-
     Raises:
         InfeasibleError: no strategy fits.
     """
     drafts = drafts_on(machine)
-    goal, share, most_tasks = drafts.goal, 1.0, drafts.options.smaller_tasks
-    best, seen = _best_on(drafts, None)
-    for _ in range(MOST_SMALLER):
-        if best is None or _is_best(best, goal) or not _may_be_better(seen, best, goal, most_tasks):
-            break
-        share *= _smaller(max(candidate.fill for candidate in seen))
-        smaller = drafts_on(cut_to(machine, share))
-        smaller.explain_nothing()
-        smaller.rival_tiles = SMALLER_TILES
-        if goal == "traffic" and not _may_move_less(smaller, best):
-            break
-        before = best
-        best, seen = _best_on(smaller, best)
-        if best is before and _is_good(drafts, best):
-            break
-        most_tasks = drafts.options.smaller_tasks if best is not before else FEW_TASKS
-    if best is None:
-        best = _tight(drafts_on, machine)
+    best, seen = _best_on(drafts, None, [])
+    if best is not None:
+        best = _with_smaller_tiles(drafts_on, machine, best, seen)
+    else:
+        best = _first_with_smaller_tiles(drafts_on, machine) or _tight(drafts_on, machine)
     if best is not None:
         return drafts.finished(best)
     plan = last_resort(drafts.prepared, drafts.options, drafts.watcher)
@@ -84,12 +78,84 @@ def best_plan(drafts_on: Callable[[Machine], Drafts], machine: Machine) -> Plan:
     return plan
 
 
-def _may_be_better(seen: Sequence[Candidate], best: Draft, goal: Goal, most_tasks: int) -> bool:
-    """Whether still smaller scratchpads are worth a look after those of some candidates."""
-    if all(candidate.least_value(goal)[0] > HOPE * best.value(goal)[0] for candidate in seen):
-        return False
-    n_tasks = max(len(candidate.lowered.program.tasks) for candidate in seen)
-    return goal == "traffic" or n_tasks <= most_tasks
+def _with_smaller_tiles(
+    drafts_on: Callable[[Machine], Drafts], machine: Machine, best: Draft, seen: list[Candidate]
+) -> Draft:
+    """The best of a draft and those with tiles for smaller scratchpads.
+
+    What is cut to fit into half of the scratchpads leaves room in all of them to bring things early
+    and to hold them longer: it is scheduled in all of them. The same goes for a quarter and so on,
+    as long as something may be better and the budget lasts: with more room a plan is then hardly
+    ever worse.
+    """
+    drafts = drafts_on(machine)
+    goal, share, is_better = drafts.goal, 1.0, True
+    plain = next((candidate for candidate in seen if candidate.strategy == PLAIN), None)
+    known = list(seen)
+    for _ in range(MOST_SMALLER):
+        n_tasks = max((len(c.lowered.program.tasks) for c in seen), default=0)
+        most_tasks = MANY * drafts.options.smaller_tasks if is_better else FEW_TASKS
+        if _is_best(best, goal) or not _may_be_better(seen, best, goal):
+            break
+        if goal != "traffic" and n_tasks > most_tasks:
+            break
+        share *= _smaller(max(candidate.fill for candidate in seen) / share)
+        smaller = _for_part(drafts_on, machine, share)
+        if not _is_worth_it(smaller, plain, best, n_tasks):
+            break
+        found, seen = _best_on(smaller, best, known)
+        if seen and all(_is_known(candidate, known) for candidate in seen):
+            continue
+        known += seen
+        before, best = best, found or best
+        is_better = best.value(goal)[0] < WORTHWHILE * before.value(goal)[0]
+        if best is before and _is_good(drafts, best):
+            break
+    return best
+
+
+def _first_with_smaller_tiles(
+    drafts_on: Callable[[Machine], Drafts], machine: Machine
+) -> Draft | None:
+    """The best draft with tiles for the largest part of the scratchpads that has one.
+
+    Tiles that fill the scratchpads one by one may leave no room for what has to wait beside them.
+    """
+    for share in PARTS:
+        best, _ = _best_on(_for_part(drafts_on, machine, share), None, [])
+        if best is not None:
+            return best
+    return None
+
+
+def _for_part(drafts_on: Callable[[Machine], Drafts], machine: Machine, share: float) -> Drafts:
+    """Drafts with tiles for a part of the scratchpads, scheduled in all of them."""
+    drafts = drafts_on(cut_to(machine, share))
+    drafts.explain_nothing()
+    drafts.rival_tiles = SMALLER_TILES
+    drafts.room = drafts_on(machine).prepared.places.spaces
+    return drafts
+
+
+def _may_be_better(seen: Sequence[Candidate], best: Draft, goal: Goal) -> bool:
+    """Whether tiles for still smaller scratchpads may be better than the best draft."""
+    return any(candidate.least_value(goal)[0] <= HOPE * best.value(goal)[0] for candidate in seen)
+
+
+def _is_worth_it(smaller: Drafts, plain: Candidate | None, best: Draft, n_tasks: int) -> bool:
+    """Whether candidates are made for smaller scratchpads, after some of so many tasks."""
+    match smaller.goal:
+        case "traffic":
+            return _may_move_less(smaller, best)
+        case "latency":
+            smaller.wants_plain = plain is not None and _may_be_faster(smaller, plain, best)
+            if smaller.wants_plain:
+                return True
+            # Smaller cascades are hardly better where those for all of the room were not.
+            has_cascades = best.candidate.strategy != PLAIN
+            return has_cascades and n_tasks <= smaller.options.smaller_tasks
+        case _:
+            return n_tasks <= smaller.options.smaller_tasks
 
 
 def _smaller(fill: float) -> float:
@@ -122,22 +188,28 @@ def _tight(drafts_on: Callable[[Machine], Drafts], machine: Machine) -> Draft | 
     return replace(found, timetable=timetable) if fits else None
 
 
-def _best_on(drafts: Drafts, best: Draft | None) -> tuple[Draft | None, list[Candidate]]:
+def _best_on(
+    drafts: Drafts, best: Draft | None, known: Sequence[Candidate]
+) -> tuple[Draft | None, list[Candidate]]:
     """The best draft of all candidates, or what was the best so far; and the candidates.
+
+    Candidates that are known already, with tiles for another size, are not scheduled again.
 
     What may be good enough is scheduled at once, and if the best so far is, there is no other
     candidate. Of the others, those that may come to the least are scheduled first, so that the rest
     need not be.
     """
     goal, seen = drafts.goal, list[Candidate]()
-    for candidate in _candidates(drafts):
+    for candidate in _candidates(drafts, best):
         seen.append(candidate)
         is_last = best is not None and _is_good(drafts, best)
+        if _is_known(candidate, known):
+            continue
         if is_last or _may_be_good(drafts, candidate):
             best = _better(drafts, candidate, best)
         if best is not None and _is_good(drafts, best):
             return best, seen
-    others = [candidate for candidate in seen if not _may_be_good(drafts, candidate)]
+    others = [c for c in seen if not _may_be_good(drafts, c) and not _is_known(c, known)]
     for candidate in sorted(others, key=lambda c: c.least_value(goal)):
         best = _better(drafts, candidate, best)
     if goal == "traffic":
@@ -147,6 +219,12 @@ def _best_on(drafts: Drafts, best: Draft | None) -> tuple[Draft | None, list[Can
     return best, seen
 
 
+def _is_known(candidate: Candidate, known: Sequence[Candidate]) -> bool:
+    """Whether a candidate has the very tasks of another one."""
+    tasks = candidate.lowered.program.tasks
+    return any(other.lowered.program.tasks is tasks for other in known)
+
+
 def _better(drafts: Drafts, candidate: Candidate, best: Draft | None) -> Draft | None:
     """The draft of a candidate if it is better than the best so far."""
     draft = drafts.draft(candidate, best)
@@ -154,7 +232,7 @@ def _better(drafts: Drafts, candidate: Candidate, best: Draft | None) -> Draft |
     return min(found, key=lambda d: d.value(drafts.goal), default=None)
 
 
-def _candidates(drafts: Drafts) -> Iterator[Candidate]:
+def _candidates(drafts: Drafts, best: Draft | None) -> Iterator[Candidate]:
     """The plain candidate, and what the choice of cascades proposes.
 
     What is made for the least latency is also a candidate for the least traffic: with the same
@@ -164,14 +242,22 @@ def _candidates(drafts: Drafts) -> Iterator[Candidate]:
     goal = drafts.goal
     must_move = drafts.prepared.bounds.traffic_bytes
     most_bytes = WORTH_TRYING * must_move if goal == "traffic" else inf
-    plain = drafts.candidate(goal, PLAIN, most_bytes=most_bytes)
+    most_cycles = inf
+    if goal == "latency" and best is not None:
+        most_cycles = best.timetable.cycles
+    plain = None
+    if drafts.wants_plain:
+        plain = drafts.candidate(goal, PLAIN, most_bytes=most_bytes, most_cycles=most_cycles)
     if plain is not None:
         yield plain
+    if best is not None and best.candidate.strategy == PLAIN and _is_good(drafts, best):
+        return
     # A second candidate for the sake of time must not take much of it.
-    most_tiles = drafts.rival_tiles if plain is not None and goal == "latency" else MOST_TILES
+    has_rival = plain is not None or best is not None
+    most_tiles = drafts.rival_tiles if has_rival and goal == "latency" else MOST_TILES
     known = {plain.strategy: plain.outside_bytes} if plain is not None else {}
     for strategy in _strategies(drafts, goal):
-        candidate = drafts.candidate(goal, strategy, most_tiles)
+        candidate = drafts.candidate(goal, strategy, most_tiles, most_cycles=most_cycles)
         if candidate is not None:
             known[strategy] = candidate.outside_bytes
             yield candidate
@@ -212,6 +298,21 @@ def _with_small_cuts(drafts: Drafts, known: Mapping[Strategy, int]) -> Iterator[
     candidate = drafts.candidate("traffic", chosen.strategy)
     if candidate is not None:
         yield candidate
+
+
+def _may_be_faster(drafts: Drafts, first: Candidate, best: Draft) -> bool:
+    """Whether plain tiles for smaller scratchpads may take less time than the best draft.
+
+    They may if what they take more than the first ones, as the choice of tiles estimates it, is
+    less than what is lost with those because work and transfers wait for each other. That is not
+    asked of small programs, which are as quickly made.
+    """
+    n_tasks = len(first.lowered.program.tasks)
+    if n_tasks <= FEW_TASKS:
+        return True
+    slack = HOPE if n_tasks <= drafts.options.smaller_tasks else 1.0
+    may_take = slack * best.timetable.cycles / first.least.order_cycles
+    return drafts.layout_cycles("latency", PLAIN) <= may_take * first.lowered.layout.cycles
 
 
 def _may_move_less(drafts: Drafts, best: Draft) -> bool:

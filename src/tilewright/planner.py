@@ -11,6 +11,7 @@ from tilewright.machine.model import Machine
 from tilewright.mapping.search import Objective, SearchOptions
 from tilewright.network.graph import Network, Op
 from tilewright.plan_drafts import Drafts, KnownChoices
+from tilewright.plan_halves import best_of_halves
 from tilewright.plan_memory import plan_in_least_memory
 from tilewright.plan_model import Plan, PlanObjective, PlanOptions, Watcher
 from tilewright.plan_patches import Planning, plan_in_strips
@@ -50,13 +51,21 @@ def plan(
         LimitError: the plan did not pass its check, which is a fault of Tilewright.
     """
     options = options or PlanOptions()
+    how = options, watcher
     limited = with_memory_limits(machine, options.memory_limits)
+    if options.thorough and options.objective != "memory":
+        return best_of_halves(lambda other: _plan_on(network, other, how), limited)
+    return _plan_on(network, limited, how)
+
+
+def _plan_on(network: Network, limited: Machine, how: tuple[PlanOptions, Watcher]) -> Plan:
+    options, watcher = how
     with without_garbage_collection():
         watcher("compute order")
         order = compute_order(network, options.order_steps)
-        drafts_on = _drafts_in(network, limited, order, (options, watcher))
+        drafts_on = _drafts_in(network, limited, order, how)
         if options.objective == "memory" or _is_tight(drafts_on(limited), order):
-            other = _drafts_in_other(network, limited, order, (options, watcher))
+            other = _drafts_in_other(network, limited, order, how)
             if other is not None:
                 found = ((order, drafts_on), other)
                 order, drafts_on = min(found, key=lambda pair: _least_share(pair[1](limited)))
@@ -65,11 +74,13 @@ def plan(
             return search(drafts_on, limited)
         except InfeasibleError:
             planning = Planning(
-                order=order,
+                network=network,
                 machine=limited,
-                drafts_of=lambda other, ops: _drafts_in(other, limited, ops, (options, watcher)),
+                order=order,
+                drafts_on=drafts_on,
+                drafts_of=lambda other, ops: _drafts_in(other, limited, ops, how),
             )
-            in_strips = plan_in_strips(network, planning)
+            in_strips = plan_in_strips(planning)
             if in_strips is None:
                 raise
             return in_strips

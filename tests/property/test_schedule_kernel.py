@@ -103,6 +103,8 @@ def test_the_kernel_gets_stuck_where_python_does() -> None:
                 else:
                     stuck += 1
                     assert found == expected
+                    limit = (40 + 20 * number, 0)
+                    assert by_kernel(given, policy, limit) == in_python(tables, policy, limit)
     assert stuck > 60
     assert done > 40
 

@@ -1,5 +1,7 @@
 """Which candidates a search for the best plan makes, and which it leaves out."""
 
+from typing import Any
+
 import pytest
 from tests.cascade_cases import prepared
 
@@ -8,8 +10,12 @@ from tilewright.machine.load import load_machine
 from tilewright.machine.model import Machine
 from tilewright.network.load import load_network
 from tilewright.plan_drafts import Drafts
+from tilewright.plan_memory import cut_to
 from tilewright.planner import PlanOptions, plan, with_memory_limits
 from tilewright.program.cascade import PLAIN
+from tilewright.program.model import Program, Timetable
+from tilewright.program.places import places_of
+from tilewright.schedule.schedule import schedule_below
 from tilewright.strategy.choose import Aim, ChooseOptions, Chosen, choose
 from tilewright.strategy.scene import Scene
 
@@ -52,3 +58,46 @@ def test_nothing_is_looked_for_any_further_when_nothing_is_moved_twice(
     assert found.strategy.cascades
     assert found.outside_bytes == found.roofline.traffic_bytes
     assert choices == [("traffic", options.quick_choose.most_stages)]
+
+
+def test_a_layout_that_computes_for_too_long_is_not_made_into_a_program() -> None:
+    on = prepared(load_network("lenet5"), small_machine(2 * 1024))
+    drafts = Drafts(on, PlanOptions(), lambda step: None, {})
+    made = drafts.candidate("latency", PLAIN)
+    assert made is not None
+    cycles = made.compute_cycles
+    assert drafts.candidate("latency", PLAIN, most_cycles=cycles - 1) is None
+    assert drafts.candidate("latency", PLAIN, most_cycles=cycles) is not None
+
+
+def test_tiles_for_less_room_use_all_of_it() -> None:
+    network, machine = load_network("lenet5"), load_machine("eyeriss_like")
+    alone = PlanOptions(smaller_tasks=0)
+    largest, in_half = (plan(network, on, alone) for on in (machine, cut_to(machine, 0.5)))
+    # Neither the largest tiles nor those for half the room come to as little in their own room.
+    assert plan(network, machine).cycles < min(largest.cycles, in_half.cycles)
+
+
+def test_where_the_largest_tiles_do_not_fit_side_by_side_smaller_ones_do() -> None:
+    options = PlanOptions(memory_limits=(("cmx", 1984),))
+    found = plan(load_network("lenet5"), load_machine("npu_37xx"), options)
+    with_less = PlanOptions(memory_limits=(("cmx", 1024),), smaller_tasks=0)
+    assert found.cycles < plan(load_network("lenet5"), load_machine("npu_37xx"), with_less).cycles
+
+
+def test_no_tasks_are_scheduled_twice_in_the_same_room(monkeypatch: pytest.MonkeyPatch) -> None:
+    scheduled: list[int] = []
+
+    def counted(program: Program, *others: Any) -> Timetable | None:
+        assert program.spaces == places_of(machine).spaces
+        scheduled.append(id(program.tasks))
+        return schedule_below(program, *others)
+
+    monkeypatch.setattr(plan_drafts, "schedule_below", counted)
+    machine = load_machine("npu_37xx")
+    size_bytes = next(m.size_bytes for m in machine.memories if m.name == "cmx")
+    # All fits in a small part of the scratchpad, so the tiles for half of it are the same.
+    found = plan(load_network("lenet5"), machine)
+    assert found.peak_bytes["cmx"] < size_bytes / 8
+    assert scheduled
+    assert len(scheduled) == len(set(scheduled))

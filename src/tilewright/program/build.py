@@ -15,9 +15,9 @@ from tilewright.program.boxes import (
 )
 from tilewright.program.model import Access, Box, Buffer, Charge, Route, Space, Task, TaskKind, View
 from tilewright.program.places import Places
-from tilewright.program.ring_waits import Lap, RingWaits
+from tilewright.program.ring_waits import Lap
 from tilewright.program.stages import Storage
-from tilewright.program.writers import Writers
+from tilewright.program.waits import Waits, waits_for
 from tilewright.units import packed_bytes
 
 
@@ -59,11 +59,13 @@ class Builder:
     _views: dict[tuple[int, str], int] = field(default_factory=dict)
     _chains: list[int] = field(default_factory=list)
     """Per task the first of the tasks that run one after the other up to it."""
-    _writers: Writers = field(default_factory=Writers)
-    _waits: RingWaits = field(default_factory=RingWaits)
+    _waits: Waits = field(init=False)
     _outside: dict[str, int] = field(default_factory=dict)
     _moving: dict[tuple[tuple[str, ...], int], _Moving] = field(default_factory=dict)
     """By spaces, that of the source first, and bytes."""
+
+    def __post_init__(self) -> None:
+        self._waits = waits_for(self.network, self.buffers)
 
     def buffer(self, tensor: str, box: Box, space: Space, *, name: str = "", bits: int = 0) -> int:
         """A new buffer for a box of a tensor; `bits` where its elements are wider for a while."""
@@ -90,7 +92,7 @@ class Builder:
             )
         )
         number = len(self.buffers) - 1
-        self._waits.laps[number] = lap
+        self._waits.lap(number, lap.ring, lap.axis, lap.steps, lap.number)
         return number
 
     def in_place(self, tensor: str, buffer: int) -> int:
@@ -163,46 +165,27 @@ class Builder:
         self, reads: Sequence[Access], writes: Sequence[Access], known: tuple[int, ...] = ()
     ) -> tuple[int, ...]:
         """All that the next task waits for: what is known, and whoever wrote what it reads."""
-        after = set(known)
-        laps, buffers = self._waits.laps, self.buffers
-        for access in reads:
-            if access.buffer in laps:
-                after.update(self._waits.makers(access))
-            elif buffers[access.buffer].view is None:
-                after.update(self._writers.last(*access))
-            else:
-                after.update(self._writers.last(*self._below(access)))
-        if laps:
-            for access in writes:
-                if access.buffer in laps:
-                    after.update(self._waits.before_write(access))
-        return tuple(sorted(after)) if len(after) > 1 else tuple(after)
+        return self._waits.before(reads, writes, known)
 
     def append(self, task: Task, previous: tuple[int, ...] = ()) -> int:
         """Append a task that knows what it waits for; `previous` is the tile before on its core."""
-        number, laps, buffers = len(self.tasks), self._waits.laps, self.buffers
+        number = len(self.tasks)
         self.tasks.append(task)
         chain = self._chains[previous[0]] if previous else number
         self._chains.append(chain)
-        if laps:
-            for access in task.reads:
-                if access.buffer in laps:
-                    self._waits.read(access, chain, number)
-        for access in task.writes:
-            if access.buffer in laps:
-                self._waits.write(access, chain, number)
-            elif buffers[access.buffer].view is None:
-                self._writers.add(*access, chain, number)
-            else:
-                self._writers.add(*self._below(access), chain, number)
+        self._waits.note(task.reads, task.writes, chain, number)
         return number
 
     def copy(self, source: Access, targets: tuple[Access, ...], kind: TaskKind) -> Copy:
-        """A copy of a box from one buffer to others."""
+        """A copy of a box from one buffer to others, where there is room for just as much."""
         buffers = self.buffers
-        below = buffers[source.buffer]
-        spaces = (below.space, *[buffers[target.buffer].space for target in targets])
-        size = size_bytes(source.box, self.network.by_name[below.tensor])
+        below, first = buffers[source.buffer], buffers[targets[0].buffer]
+        spaces: tuple[str, ...] = (below.space, first.space)
+        if len(targets) > 1:
+            spaces = (below.space, *[buffers[target.buffer].space for target in targets])
+        size = first.size_bytes
+        if first.box != source.box:
+            size = size_bytes(source.box, self.network.by_name[below.tensor])
         return Copy(source, targets, kind, size, spaces)
 
     def transfer(self, copies: Sequence[Copy], *, name: str) -> int:
@@ -260,16 +243,3 @@ class Builder:
             hint = f"let a DMA engine serve the route {pair}"
             raise InfeasibleError(Problem(message=message, hint=hint))
         return found
-
-    def _below(self, access: Access) -> tuple[int, Box | None]:
-        """The buffer that holds the bytes of an access, and where; None: under another shape."""
-        buffer = self.buffers[access.buffer]
-        if buffer.view is None:
-            return access.buffer, access.box
-        if buffer.view.origin is None:
-            return buffer.view.buffer, None
-        steps = [
-            origin - start
-            for origin, (start, _) in zip(buffer.view.origin, buffer.box, strict=True)
-        ]
-        return buffer.view.buffer, shifted(access.box, steps)

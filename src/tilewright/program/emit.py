@@ -216,7 +216,8 @@ class Emitter:
         uses, core = self._tiles_of(number).uses, tile.core
         if self._held.pieces:
             for use, box in tile.reads:
-                self._make_pieces(use, box, core)
+                if use.root in self._held.pieces:
+                    self._make_pieces(use, box, core)
         reads: list[Access] = []
         alone = (core,)
         for use, box in tile.reads:
@@ -242,9 +243,9 @@ class Emitter:
 
     def _make_pieces(self, use: Use, box: Box, core: int) -> None:
         """Emit the tile that makes what is missing of a tensor that is made on demand."""
-        pieces = self._held.pieces.get(use.root)
-        missing = None if pieces is None else pieces.missing(box)
-        if pieces is not None and missing is not None:
+        pieces = self._held.pieces[use.root]
+        missing = pieces.missing(box)
+        if missing is not None:
             maker = pieces.slicing.maker
             part = self.layout.parts[maker][core]
             self._emit_tile(maker, self._tiles_of(maker).making(core, part, missing), {})
@@ -286,9 +287,10 @@ def _in_turn(columns: Columns) -> Iterable[Tile]:
 
 def _sharing(columns: Columns) -> Sharing:
     """Which cores want the same box of a tensor that comes from outside."""
+    if len(columns) == 1:
+        return {}
     wanted: dict[tuple[str, Box], dict[int, None]] = {}
-    if len(columns) > 1:
-        for tile in chain.from_iterable(columns):
-            for use, box in tile.reads:
-                wanted.setdefault((use.tensor, box), {})[tile.core] = None
+    for tile in chain.from_iterable(columns):
+        for use, box in tile.reads:
+            wanted.setdefault((use.tensor, box), {})[tile.core] = None
     return {key: tuple(cores) for key, cores in wanted.items()}

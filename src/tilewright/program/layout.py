@@ -52,6 +52,11 @@ class Layout:
         )
 
     @property
+    def cycles(self) -> float:
+        """What the stages take one after the other, as far as the choice of tiles estimates it."""
+        return sum(tiling.cycles for tiling in self.tilings)
+
+    @property
     def moved_bytes(self) -> float:
         """What is moved from and to the outside, as far as the choice of tiles estimates it."""
         return sum(tiling.moved_bytes for tiling in self.tilings)

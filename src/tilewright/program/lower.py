@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from typing import Final
 
 from tilewright.machine.model import OUTPUT_OPERAND, Machine
 from tilewright.mapping.search import SearchOptions
@@ -22,6 +23,9 @@ from tilewright.program.stages import Stage, Storage, stages_of, storages
 from tilewright.program.tile import Goal
 from tilewright.program.tile_cost import TileCosts
 from tilewright.program.tiles import MOST_TILES, refuse_too_many
+
+REMEMBERED_TASKS: Final = 100_000
+"""Programs are remembered up to so many tasks in all, which take about a hundred megabytes."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -132,7 +136,7 @@ def lower(
     program = prepared.programs.get(key)
     if program is None:
         program = _emitted(prepared, homes, layout, frugal=strategy.frugal)
-        prepared.programs[key] = program
+        _remember(prepared.programs, key, program)
     elif program.spaces != prepared.places.spaces:
         program = replace(program, spaces=prepared.places.spaces)
     return Lowered(
@@ -142,6 +146,13 @@ def lower(
         assumptions=prepared.places.assumptions,
         bounds=prepared.bounds,
     )
+
+
+def _remember(programs: dict[object, Program], key: object, program: Program) -> None:
+    known = sum(len(other.tasks) for other in programs.values())
+    if known + len(program.tasks) > REMEMBERED_TASKS:
+        programs.clear()
+    programs[key] = program
 
 
 def _come_whole(homes: Homes, stages: Sequence[Stage]) -> tuple[bool, ...]:

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import cached_property
+from functools import cache, cached_property
 from typing import Literal
 
 from tilewright.errors import InputError, Problem
@@ -142,11 +142,13 @@ def places_of(machine: Machine) -> Places:
     )
 
 
+@cache
 def core_engine(number: int) -> str:
     """The name of a core's array as an engine."""
     return f"core[{number}]"
 
 
+@cache
 def vector_engine(number: int) -> str:
     """The name of a core's vector unit as an engine."""
     return f"core[{number}].vector"

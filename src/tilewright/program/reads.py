@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from math import floor
 
 from tilewright.program.boxes import elements
 from tilewright.program.build import Builder, Copy
@@ -22,8 +23,13 @@ class _Source:
     """A rolling buffer, rows that are made on demand, or a buffer that has everything."""
     target: Space | None
     """Where tiles are brought to; None: they are read where they lie."""
-    kind: TaskKind
-    """Of the transfers that bring them."""
+    is_outside: bool = False
+    """Whether it comes from outside, and not from what the core holds."""
+
+    @property
+    def kind(self) -> TaskKind:
+        """Of the transfers that bring tiles."""
+        return "load" if self.is_outside else "move"
 
 
 @dataclass
@@ -52,16 +58,14 @@ class Reads:
         if source is None:
             source = self._sources[key] = self._source(use, core)
         lies_in, target = source.lies_in, source.target
-        if not isinstance(lies_in, int):
+        if isinstance(lies_in, int):
+            found: Sequence[Access] = (Access(lies_in, box),)
+        else:
             found = self._in_rows(lies_in, use, box, core)
-            if target is None:
-                return found
-            return [self._brought(use, access, source, (core,)) for access in found]
         if target is None:
-            return (Access(lies_in, box),)
-        staged = self._staged.get(use.tensor)
-        tile = None if staged is None else staged.get((box, target.name))
-        return (tile or self._brought(use, Access(lies_in, box), source, sharing),)
+            return found
+        cores = sharing if source.is_outside else (core,)
+        return [self._brought(use, access, source, cores) for access in found]
 
     def _source(self, use: Use, core: int) -> _Source:
         pieces = self.held.pieces.get(use.root)
@@ -76,15 +80,15 @@ class Reads:
             return self._at_hand(use, core, view, self.homes.of_kept(use.root))
         outside = self.builder.view(self.held.outside(use.root), use.tensor)
         if use.memory is None or (use.memory == ANYWHERE and self.homes.places.home("I1") is None):
-            return _Source(outside, None, "load")
+            return _Source(outside, None, is_outside=True)
         memory = self.homes.memory_of_tiles(use.memory)
-        return _Source(outside, self.homes.places.named(memory, core), "load")
+        return _Source(outside, self.homes.places.named(memory, core), is_outside=True)
 
     def _at_hand(self, use: Use, core: int, lies_in: Ring | Pieces | int, here: str) -> _Source:
         """What a core holds, to be moved if the task wants it elsewhere."""
         if use.memory in (ANYWHERE, here):
-            return _Source(lies_in, None, "move")
-        return _Source(lies_in, self.homes.places.named(use.memory or here, core), "move")
+            return _Source(lies_in, None)
+        return _Source(lies_in, self.homes.places.named(use.memory or here, core))
 
     def _in_rows(self, rows: Ring | Pieces, use: Use, box: Box, core: int) -> Sequence[Access]:
         """Where a box lies in a rolling buffer, or in rows that are made on demand."""
@@ -121,17 +125,21 @@ class Reads:
         target, box = source.target, access.box
         assert target is not None
         staged = self._staged.setdefault(use.tensor, {})
-        if (box, target.name) not in staged:
-            fresh = [target]
+        found = staged.get((box, target.name))
+        if found is None:
+            targets = [target]
             if len(sharing) > 1:
                 spaces = [self.homes.places.named(target.memory, core) for core in sharing]
                 distinct = {space.name: space for space in (*spaces, target)}
-                fresh = [space for name, space in distinct.items() if (box, name) not in staged]
-            made = [Access(self.builder.buffer(use.tensor, box, space), box) for space in fresh]
+                targets = [space for name, space in distinct.items() if (box, name) not in staged]
+            made = []
+            for space in targets:
+                found = Access(self.builder.buffer(use.tensor, box, space), box)
+                staged[box, space.name] = found
+                made.append(found)
             self._pending.append(self.builder.copy(access, tuple(made), source.kind))
-            for space, tile in zip(fresh, made, strict=True):
-                staged[box, space.name] = tile
-        return staged[box, target.name]
+            found = staged[box, target.name]
+        return found
 
     def forget(self, tensors: Iterable[str]) -> None:
         """Let tiles of some tensors come again when they are next needed."""
@@ -159,7 +167,7 @@ class Reads:
         pending = self._pending
         while len(pending) > 1:
             first = max(pending, key=lambda copy: elements(copy.source.box))
-            together, left = [first], []
+            together, left = [first], list[Copy]()
             for copy in pending:
                 if copy is not first:
                     (together if self._may_join(first, copy) else left).append(copy)
@@ -183,8 +191,6 @@ class Reads:
     def _small_bytes(self) -> dict[tuple[str, ...], int]:
         """The most bytes that take less than two set-ups, by source and target."""
         return {
-            ends: int((route.setup_cycles - 1) * route.bytes_per_cycle)
-            if route.setup_cycles
-            else -1
+            ends: floor((route.setup_cycles - 1) * route.bytes_per_cycle)
             for ends, route in self.homes.places.routes.items()
         }

@@ -65,6 +65,8 @@ class Residence:
     """By stage, what was chosen when it was last looked at."""
     _tenants: dict[tuple[int, int, bool], Tenant] = field(default_factory=dict)
     """By stage, operand, and whether that is kept."""
+    _partials: dict[int, Tenant | None] = field(default_factory=dict)
+    """Partial sums by stage."""
 
     def layout(self) -> Layout:
         """Decide everything.
@@ -209,11 +211,19 @@ class Residence:
         """Kept roots that take room from a stage's tiles."""
         if self.waiting is None:
             return [root for root in self._touched[number] if root not in self.gone]
-        stages = self._together(number)
+        return [root for root in self._alive[number] if root not in self.gone]
+
+    @cached_property
+    def _alive(self) -> list[list[str]]:
+        """By stage, roots that could be kept and are of use while it, or its cascade, runs."""
+        together = [self._together(number) for number in range(len(self.stages))]
         return [
-            root
-            for root, (first, last) in self.lives.items()
-            if first <= stages[-1] and last >= stages[0] and root not in self.gone
+            [
+                root
+                for root, (first, last) in self.lives.items()
+                if first <= stages[-1] and last >= stages[0]
+            ]
+            for stages in together
         ]
 
     def _make_room(self, number: int) -> Tiling:
@@ -331,13 +341,19 @@ class Residence:
             unrolled=self.unrolled[number],
             rate=1.0 if stage.worker == "array" else float(unit.lanes),
             alignment=self._alignment,
-            partial=partial_sums(self._homes, self.costs, stage),
+            partial=self._partial_sums(number),
             partial_bytes_per_cycle=partial_sums_per_cycle(self.places),
             at_most={} if flow else in_step(self.stages, self._chosen, number),
             tile_cycles=self.costs.model_of(stage),
             known=self.costs.known_of(stage),
             lead_cycles=self._lead_cycles(number, room),
         )
+
+    def _partial_sums(self, number: int) -> Tenant | None:
+        if number not in self._partials:
+            found = partial_sums(self._homes, self.costs, self.stages[number])
+            self._partials[number] = found
+        return self._partials[number]
 
     @cached_property
     def _alignment(self) -> int:

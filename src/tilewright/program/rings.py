@@ -33,8 +33,8 @@ class Ring:
         """Where a box of a tensor lies, as far as it passes through here: a part for every lap."""
         start, stop = box[self.axis]
         first, behind = start // self.rows, -(-stop // self.rows)
-        found = []
         is_whole = tensor == self.root and self._takes_all
+        found = []
         for lap in range(first, behind):
             part = box
             if behind - first > 1:

@@ -25,6 +25,8 @@ class Rolling:
     boxes: Mapping[tuple[str, int], Box]
     """What each core reads of a tensor, in all stages."""
     _constants: dict[int, Mapping[str, int]] = field(default_factory=dict)
+    _memories: dict[str, str] = field(default_factory=dict)
+    _sizes: dict[tuple[str, Roll], int] = field(default_factory=dict)
 
     def buffers(self, flow: Flow, rolls: Mapping[str, Roll]) -> Iterator[RollingBuffer]:
         """The rolling buffers of all cores for some tensors of a cascade."""
@@ -38,13 +40,20 @@ class Rolling:
 
     def memory(self, root: str) -> str:
         """The memory that a tensor passes through row by row."""
-        made = any(root in flow.rolls for flow in self.flows.values())
-        home = self.homes.places.home(OUTPUT_OPERAND if made else "I1")
-        assert home is not None
-        return home.name
+        if root not in self._memories:
+            made = any(root in flow.rolls for flow in self.flows.values())
+            home = self.homes.places.home(OUTPUT_OPERAND if made else "I1")
+            assert home is not None
+            self._memories[root] = home.name
+        return self._memories[root]
 
     def buffer_bytes(self, root: str, roll: Roll) -> int:
         """Bytes of a core's rolling buffer, of the core that needs most."""
+        if (root, roll) not in self._sizes:
+            self._sizes[root, roll] = self._buffer_bytes(root, roll)
+        return self._sizes[root, roll]
+
+    def _buffer_bytes(self, root: str, roll: Roll) -> int:
         tensor = self.homes.network.by_name[root]
         keys = [(root, core) for core in range(self.homes.places.cores)]
         boxes = [

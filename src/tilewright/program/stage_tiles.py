@@ -81,10 +81,11 @@ class StageTiles:
 
     def _tile(self, core: int, part: Ranges, ranges: Ranges, sums: Sums) -> Tile:
         op = self.uses.stage.op
-        boxes = [
-            (use, use.footprint.box(part if use.comes_whole else ranges))
-            for use in self.uses.inputs
-        ]
+        reads = []
+        for use in self.uses.inputs:
+            box = use.footprint.box(part if use.comes_whole else ranges)
+            if elements(box):
+                reads.append((use, box))
         return Tile(
             core=core,
             name=label(op.name, ranges, self._sizes),
@@ -92,7 +93,7 @@ class StageTiles:
             sums=sums,
             spans=tuple([(dim, start, stop) for dim, (start, stop) in ranges.items()]),
             shape=tuple([stop - start for start, stop in ranges.values()]),
-            reads=tuple([(use, box) for use, box in boxes if elements(box)]),
+            reads=tuple(reads),
             results=tuple([use.footprint.box(ranges) for use in self.uses.results]),
         )
 

@@ -67,6 +67,10 @@ class TileCosts:
     _kinds: StageKinds = field(init=False)
     _known: dict[int, Known] = field(default_factory=dict)
     _found: dict[object, TileCost] = field(default_factory=dict)
+    _of_stages: dict[object, TileCost] = field(default_factory=dict)
+    """By op, lengths of all loops, and what is known of sums."""
+    _on_vector: dict[object, TileCost] = field(default_factory=dict)
+    """By points, and by the bytes that are read and written."""
     _quick: dict[object, int | None] = field(default_factory=dict)
     _nests: dict[str, tuple[LoopNest, Hierarchy]] = field(default_factory=dict)
     _hierarchies: dict[tuple[str, ...], Hierarchy] = field(default_factory=dict)
@@ -193,10 +197,16 @@ class TileCosts:
         Raises:
             InfeasibleError: the tile has no mapping.
         """
-        told = self._told(stage, lengths, sums)
-        found = self.on_array(stage.op, lengths, sums, is_timed=told is not None)
-        # Where the cycles are not the mapping's, its stalls would say nothing about them.
-        return found if told is None else TileCost(cycles=told, charges=found.charges)
+        key = (stage.op.name, tuple(lengths.values()), sums.continued, sums.unfinished)
+        known = self._of_stages.get(key)
+        if known is None:
+            told = self._told(stage, lengths, sums)
+            known = self.on_array(stage.op, lengths, sums, is_timed=told is not None)
+            if told is not None:
+                # As the cycles are not the mapping's, its stalls would say nothing about them.
+                known = TileCost(cycles=told, charges=known.charges)
+            self._of_stages[key] = known
+        return known
 
     def by_core_model(
         self, found: TileCost, stage: Stage, lengths: Mapping[str, int], sums: Sums
@@ -286,6 +296,14 @@ class TileCosts:
         self, points: int, reads: Mapping[str, int], writes: Mapping[str, int]
     ) -> TileCost:
         """The cost of `points` operations between bytes read from and written to memories."""
+        key = (points, tuple(reads.items()), tuple(writes.items()))
+        if key not in self._on_vector:
+            self._on_vector[key] = self._vector_cost(points, reads, writes)
+        return self._on_vector[key]
+
+    def _vector_cost(
+        self, points: int, reads: Mapping[str, int], writes: Mapping[str, int]
+    ) -> TileCost:
         unit = self.places.core.vector or default_vector_unit(self.places.core)
         cycles = ceil(points / unit.lanes)
         charges = [Charge("vector", 0, 0, points * unit.op_pj)]

@@ -47,11 +47,8 @@ class Written:
         """Chains and tasks that wrote to a box, or to anything (None), the latest first."""
         low, high = self.ends(box)
         for start, stop, other, chain, task in reversed(self.entries):
-            if (
-                start < high
-                and low < stop
-                and (box is None or other is None or box == other or meet(box, other))
-            ):
+            is_near = start < high and low < stop
+            if is_near and (box is None or other is None or meet(box, other)):
                 yield chain, task
 
 

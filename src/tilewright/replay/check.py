@@ -39,7 +39,7 @@ def _problems(timetable: Timetable, network: Network | None) -> list[Problem]:
         return broken
     found = [
         *time_problems(timetable),
-        *transfer_problems(timetable.program),
+        *transfer_problems(timetable.program, accesses),
         *memory_problems(timetable, accesses),
         *data_problems(
             timetable,

@@ -20,6 +20,9 @@ Boxes = npt.NDArray[np.int64]
 FEW_BOXES = 16
 """So few boxes are looked at one by one faster than in an array."""
 
+MOST_ELEMENTS = 1 << 62
+"""So many elements can be counted in 64 bits."""
+
 MOST_PAIRS = 1 << 20
 """So many pairs of boxes are compared at a time."""
 
@@ -106,11 +109,17 @@ def uncovered(box: Box, covers: Sequence[Box]) -> list[Box]:
 
 def fill(box: Box, parts: Sequence[Box]) -> bool:
     """Whether parts of a box, no two of which overlap, have together as many elements as it."""
-    return (
-        sum(map(volume, parts)) == volume(box)
-        and not any(are_outside(box, parts))
-        and not overlapping_pairs(parts)
-    )
+    if len(parts) <= FEW_BOXES or not box or volume(box) > MOST_ELEMENTS:
+        return (
+            sum(map(volume, parts)) == volume(box)
+            and all(contains(box, part) for part in parts)
+            and not overlapping_pairs(parts)
+        )
+    (lowest, highest), (begins, ends) = box_array([box], len(box)), box_array(parts, len(box))
+    is_inside = (lowest <= begins) & (begins <= ends) & (ends <= highest)
+    if not is_inside.all() or int((ends - begins).prod(axis=0).sum()) != volume(box):
+        return False
+    return not any_overlap(begins, ends)
 
 
 def are_outside(box: Box, parts: Sequence[Box]) -> list[bool]:
@@ -141,18 +150,27 @@ def overlapping_pairs(boxes: Sequence[Box]) -> list[tuple[int, int]]:
         indices = combinations(range(len(boxes)), 2)
         return [(i, j) for i, j in indices if overlaps(boxes[i], boxes[j])]
     begins, ends = box_array(boxes, len(boxes[0]))
+    found: list[tuple[int, int]] = []
+    for one, other in _meeting(begins, ends):
+        found += zip(*np.sort([one, other], axis=0).tolist(), strict=True)
+    return sorted(found)
+
+
+def any_overlap(begins: Ints, ends: Ints) -> bool:
+    """Whether any two of some boxes, as [axis, box] and none of them empty, share elements."""
+    return any(len(one) for one, _ in _meeting(begins, ends))
+
+
+def _meeting(begins: Ints, ends: Ints) -> Iterator[tuple[Ints, Ints]]:
+    """All pairs of boxes, as [axis, box], that share elements, not too many at a time."""
     n_begins = (np.diff(np.sort(begins, axis=1), axis=1) > 0).sum(axis=1)
     axis = int(n_begins.argmax())
     order = np.argsort(begins[axis], kind="stable")
     begins, ends = begins[:, order], ends[:, order]
     # Along the axis with the most begins, a box can only meet those that begin before it ends.
-    stops = np.searchsorted(begins[axis], ends[axis])
-    found: list[tuple[int, int]] = []
-    for i, j in pairs_before(stops):
+    for i, j in pairs_before(np.searchsorted(begins[axis], ends[axis])):
         meet = ((begins[:, i] < ends[:, j]) & (begins[:, j] < ends[:, i])).all(axis=0)
-        pairs = np.sort([order[i[meet]], order[j[meet]]], axis=0)
-        found += zip(*pairs.tolist(), strict=True)
-    return sorted(found)
+        yield order[i[meet]], order[j[meet]]
 
 
 def pairs_before(stops: Ints) -> Iterator[tuple[Ints, Ints]]:
@@ -180,7 +198,7 @@ def box_array(boxes: Sequence[Box], axes: int) -> Boxes:
     lengths = np.array(list(map(len, boxes)), dtype=np.int64)
     array = np.zeros((len(boxes), axes, 2), dtype=np.int64)
     array[:, :, 1] = 1
-    for length in range(1, axes + 1):
+    for length in sorted({*lengths.tolist()} - {0}):
         rows = np.flatnonzero(lengths == length)
         alike = boxes if len(rows) == len(boxes) else [boxes[row] for row in rows.tolist()]
         numbers = chain.from_iterable(chain.from_iterable(alike))

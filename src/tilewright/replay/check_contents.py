@@ -79,10 +79,11 @@ class Contents:
         """Put all boxes into the array; what holds nothing any more goes once it is the most."""
         if len(self.filed) > 2 * len(self.pieces):
             self.loose, self.filed, self.array = dict.fromkeys(self.pieces), [], None
+            self.is_filed = set()
         new = box_array([*self.loose], len(next(iter(self.loose))))
         self.array = new if self.array is None else np.concatenate([self.array, new], axis=2)
         self.filed += self.loose
-        self.is_filed = {*self.filed}
+        self.is_filed.update(self.loose)
         self.loose = {}
 
 

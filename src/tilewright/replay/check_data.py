@@ -14,11 +14,13 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from tilewright.errors import Problem
-from tilewright.program.model import Access, Box, Buffer, Timetable
+from tilewright.program.model import Access, Box, Timetable
 from tilewright.program.strips import strip_of
-from tilewright.replay.check_accesses import Accesses
+from tilewright.replay.check_accesses import Accesses, volumes
 from tilewright.replay.check_boxes import (
     Shape,
+    any_overlap,
+    box_at,
     boxes_in_root,
     bytes_of,
     is_full,
@@ -34,7 +36,7 @@ from tilewright.replay.check_boxes import (
 from tilewright.replay.check_contents import Contents, Piece
 from tilewright.replay.check_offsets import Offsets
 from tilewright.replay.check_races import races
-from tilewright.replay.check_settled import GIVEN, UNSETTLED, Settled, settled_buffers
+from tilewright.replay.check_settled import GIVEN, Settled, settled_buffers
 from tilewright.replay.check_time import cycles_text, slot_times
 from tilewright.replay.check_transfers import copies, is_plain_copy
 
@@ -52,8 +54,10 @@ class Walk:
     later_makers: dict[int, list[tuple[int, str, Box]]]
     roots: list[int]
     """By buffer the one whose bytes it uses."""
+    shifts: list[Shape | None]
+    """By buffer what to add to its coordinates to get its root's; None under another shape."""
     backs: list[Shape | None]
-    """By buffer what to add to its root's coordinates to get its own; None under another shape."""
+    """By buffer the same with its signs turned."""
     settled: Settled
     """Buffers that need not be looked at."""
     contents: dict[int, Contents] = field(default_factory=lambda: defaultdict(Contents))
@@ -69,15 +73,16 @@ def data_problems(
     """Races, reads of what is not there, and results that are incomplete."""
     program = timetable.program
     roots = [program.root(number) for number in range(len(program.buffers))]
-    backs = [_back(buffer) for buffer in program.buffers]
+    shifts = [view_shift(buffer) for buffer in program.buffers]
+    backs = [None if shift is None else tuple([-by for by in shift]) for shift in shifts]
     order = start_order(timetable)
-    later_makers = _later_makers(timetable)
+    later_makers = _later_makers(timetable, accesses)
     settled = settled_buffers(timetable, accesses, order, later_makers)
-    walk = Walk(timetable, same_data, offsets, later_makers, roots, backs, settled)
+    walk = Walk(timetable, same_data, offsets, later_makers, roots, shifts, backs, settled)
     given = [buffer for buffer in program.given if roots[buffer] == buffer]
     views = [buffer for buffer in program.given if roots[buffer] not in given]
     for buffer in (*given, *views):
-        if settled.makers[roots[buffer]] == UNSETTLED:
+        if not settled.is_settled[buffer]:
             _make(walk, Access(buffer, program.buffers[buffer].box), GIVEN)
     racing = races(timetable, accesses, order)
     for number in order:
@@ -85,38 +90,32 @@ def data_problems(
         if settled.walked_tasks[number]:
             yield from _step(walk, number)
     for buffer in program.results:
-        yield from _wrong_data(walk, Access(buffer, program.buffers[buffer].box), None)
+        if not settled.is_settled[buffer]:
+            yield from _wrong_data(walk, Access(buffer, program.buffers[buffer].box), None)
 
 
 def _step(walk: Walk, number: int) -> Iterator[Problem]:
     """A task: what it does not find, and then what it writes."""
-    task, makers, roots = walk.timetable.program.tasks[number], walk.settled.makers, walk.roots
+    task, is_settled = walk.timetable.program.tasks[number], walk.settled.is_settled
     if is_plain_copy(task):
         yield from _copy(walk, number)
         return
     for access in task.reads:
-        if makers[roots[access.buffer]] == UNSETTLED:
+        if not is_settled[access.buffer]:
             yield from _wrong_data(walk, access, number)
     for access in task.writes:
-        if makers[roots[access.buffer]] == UNSETTLED:
+        if not is_settled[access.buffer]:
             _make(walk, access, number)
 
 
-def _contents(walk: Walk, root: int) -> Contents:
-    """What a root holds; that of a settled one is put down when it is asked for."""
-    contents = walk.contents[root]
-    maker = walk.settled.makers[root]
-    if maker != UNSETTLED and not contents.pieces:
-        program = walk.timetable.program
-        box, back = walk.settled.box(program, root), walk.backs[root]
-        contents.put([Piece(box, (program.buffers[root].tensor,), back, maker)], ())
-    return contents
-
-
-def _back(buffer: Buffer) -> Shape | None:
-    """What to add to the coordinates of a buffer's root to get its own."""
-    shift = view_shift(buffer)
-    return None if shift is None else tuple([-by for by in shift])
+def _places(walk: Walk, access: Access) -> list[Box]:
+    """The disjoint boxes, in the coordinates of the root, that an access touches."""
+    shift = walk.shifts[access.buffer]
+    if shift is None:
+        return boxes_in_root(walk.timetable.program, access)
+    if not volume(access.box):
+        return []
+    return [shifted(access.box, shift) if any(shift) else access.box]
 
 
 def start_order(timetable: Timetable) -> list[int]:
@@ -143,30 +142,42 @@ def start_order(timetable: Timetable) -> list[int]:
     return order
 
 
-def _later_makers(timetable: Timetable) -> dict[int, list[tuple[int, str, Box]]]:
+def _later_makers(
+    timetable: Timetable, accesses: Accesses
+) -> dict[int, list[tuple[int, str, Box]]]:
     """By task: tasks of the same op that start later and write elements it wrote (partial sums).
 
     Copies of a task that compute the same again (their names have a `#`) change nothing, nor does
     another strip: it has sums of its own.
     """
-    program = timetable.program
-    makers: dict[tuple[str, int, str], list[tuple[int, int, Box]]] = defaultdict(list)
-    for number, task in enumerate(program.tasks):
-        if not task.op or "#" in task.name:
-            continue
-        start = timetable.slots[number].start_cycle
-        for tensor, box in dict.fromkeys(
-            (program.buffers[access.buffer].tensor, access.box)
-            for access in task.writes
-            if volume(access.box)
-        ):
-            makers[task.op, strip_of(task), tensor].append((start, number, box))
+    program, tasks = timetable.program, timetable.program.tasks
+    ops: dict[tuple[str, int], int] = {}
+    op = np.array(
+        [
+            ops.setdefault((task.op, strip_of(task)), len(ops))
+            if task.op and "#" not in task.name
+            else -1
+            for task in tasks
+        ],
+        dtype=np.int64,
+    )[accesses.task]
+    rows = np.flatnonzero(accesses.is_write & (op >= 0) & (volumes(accesses.boxes) > 0))
+    made = op[rows] * len(program.buffers) + accesses.tensors[accesses.buffer[rows]]
+    rows, made = rows[np.argsort(made, kind="stable")], np.sort(made)
     later: dict[int, list[tuple[int, str, Box]]] = defaultdict(list)
-    for (_, _, tensor), made in makers.items():
-        made.sort()
-        for i, j in overlapping_pairs([box for _, _, box in made]):
-            if made[i][1] != made[j][1]:
-                later[made[i][1]].append((made[j][1], tensor, made[j][2]))
+    for together in np.split(rows, np.flatnonzero(np.diff(made)) + 1):
+        if len(together) < 2 or not any_overlap(*accesses.boxes[:, :, together]):
+            continue
+        tensor = program.buffers[int(accesses.buffer[together[0]])].tensor
+        numbers, axes = accesses.task[together].tolist(), accesses.n_axes[together].tolist()
+        boxes = [
+            box_at(accesses.boxes, row, n) for row, n in zip(together.tolist(), axes, strict=True)
+        ]
+        starts = [timetable.slots[number].start_cycle for number in numbers]
+        parts = sorted(dict.fromkeys(zip(starts, numbers, boxes, strict=True)))
+        for i, j in overlapping_pairs([box for _, _, box in parts]):
+            if parts[i][1] != parts[j][1]:
+                later[parts[i][1]].append((parts[j][1], tensor, parts[j][2]))
     return later
 
 
@@ -174,7 +185,7 @@ def _make(walk: Walk, access: Access, maker: int) -> None:
     """What an access writes is data of its buffer's tensor."""
     program = walk.timetable.program
     tensors = (program.buffers[access.buffer].tensor,)
-    places = boxes_in_root(program, access)
+    places = _places(walk, access)
     back = walk.backs[access.buffer]
     _put(walk, access, [Piece(box, tensors, back, maker) for box in places], places)
 
@@ -190,11 +201,11 @@ def _copy(walk: Walk, number: int) -> Iterator[Problem]:
     """A transfer: the target holds what the source holds, also where that is nothing."""
     program = walk.timetable.program
     found: list[tuple[Access, list[Piece], list[Box]]] = []
-    for read, write in copies(program.tasks[number]):
-        if walk.settled.makers[walk.roots[write.buffer]] != UNSETTLED:
+    for place, (read, write) in enumerate(copies(program.tasks[number])):
+        if walk.settled.is_settled[write.buffer]:
             continue
-        source, target = boxes_in_root(program, read), boxes_in_root(program, write)
-        there = [piece for box in source for piece in _pieces_under(walk, read, box)]
+        source, target = _places(walk, read), _places(walk, write)
+        there = [piece for box in source for piece in _pieces_under(walk, (number, place), box)]
         if source and not there:
             yield _absent(walk, number, (read, source))
         straight = (
@@ -219,9 +230,17 @@ def _copy(walk: Walk, number: int) -> Iterator[Problem]:
         _put(walk, write, pieces, target)
 
 
-def _pieces_under(walk: Walk, read: Access, box: Box) -> list[Piece]:
-    """What a box of a root that is read holds, cut to it; as one piece where that says as much."""
-    contents = _contents(walk, walk.roots[read.buffer])
+def _pieces_under(walk: Walk, copy: tuple[int, int], box: Box) -> list[Piece]:
+    """What a copy of a task finds in a box of a root; as one piece where that says as much."""
+    number, place = copy
+    program, settled = walk.timetable.program, walk.settled
+    reads = program.tasks[number].reads
+    place = 0 if len(reads) == 1 else place
+    buffer = reads[place].buffer
+    if settled.is_settled[buffer]:
+        maker = settled.makers[settled.first_access[number] + place]
+        return [Piece(box, (program.buffers[buffer].tensor,), walk.backs[buffer], maker)]
+    contents = walk.contents[walk.roots[buffer]]
     joined = _joined(walk, contents, box)
     return contents.under(box) if joined is None else [joined]
 
@@ -244,7 +263,7 @@ def _wrong_data(walk: Walk, access: Access, number: int | None) -> Sequence[Prob
     version = walk.versions[root]
     if walk.right.get(access) == version:
         return ()
-    contents, boxes = _contents(walk, root), boxes_in_root(walk.timetable.program, access)
+    contents, boxes = walk.contents[root], _places(walk, access)
     if all(_is_plainly_right(walk, access, contents, box) for box in boxes):
         walk.right[access] = version
         return ()

@@ -1,9 +1,8 @@
 """Does every buffer have a place of its own while it lives?"""
 
-from bisect import bisect_left, insort
+from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Iterator
-from heapq import heappop, heappush
 from math import prod
 from typing import NamedTuple
 
@@ -11,7 +10,7 @@ import numpy as np
 
 from tilewright.errors import Problem
 from tilewright.program.model import Buffer, Space, Timetable
-from tilewright.replay.check_accesses import Accesses, roots_of
+from tilewright.replay.check_accesses import Accesses
 from tilewright.replay.check_boxes import shape_of, volume
 from tilewright.replay.check_time import slot_times
 
@@ -50,7 +49,7 @@ def lives(timetable: Timetable, accesses: Accesses) -> list[Life]:
     program = timetable.program
     never = np.iinfo(np.int64).max
     starts, stops = slot_times(timetable)
-    roots = roots_of(program)
+    roots = accesses.roots
     touched = roots[accesses.buffer]
     begins = np.full(len(roots), never, dtype=np.int64)
     is_write = accesses.is_write
@@ -117,22 +116,26 @@ def _clashes(timetable: Timetable, space: Space, lives: list[Life]) -> Iterator[
     One that does not is reported and left out, so those kept never overlap, and two neighbours say
     all there is to say.
     """
-    alive: list[tuple[int, Life]] = []
-    deaths: list[tuple[int, int, Life]] = []
+    addresses: list[int] = []
+    alive: dict[int, Life] = {}
+    deaths = sorted(lives, key=lambda life: (life.end, life.buffer))
+    dead = 0
     for life in lives:
-        while deaths and deaths[0][0] <= life.begin:
-            _, _, dead = heappop(deaths)
-            del alive[bisect_left(alive, (dead.address, dead))]
+        while deaths[dead].end <= life.begin:
+            gone = deaths[dead]
+            dead += 1
+            if alive.get(gone.address) is gone:
+                del alive[gone.address], addresses[bisect_left(addresses, gone.address)]
         if life.address >= life.top:
             continue
-        at = bisect_left(alive, (life.address, life))
-        near = [other for _, other in alive[max(0, at - 1) : at + 1]]
+        at = bisect_left(addresses, life.address)
+        near = [alive[address] for address in addresses[max(0, at - 1) : at + 1]]
         clashing = [o for o in near if o.address < life.top and life.address < o.top]
         for other in clashing:
             yield _clash(timetable, space, other, life)
         if not clashing:
-            insort(alive, (life.address, life))
-            heappush(deaths, (life.end, life.buffer, life))
+            addresses.insert(at, life.address)
+            alive[life.address] = life
 
 
 def _clash(timetable: Timetable, space: Space, one: Life, other: Life) -> Problem:

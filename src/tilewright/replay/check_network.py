@@ -6,12 +6,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from tilewright.errors import Problem
 from tilewright.network.graph import Network, Op, Operand
 from tilewright.network.kinds import KIND_CLASSES
-from tilewright.program.model import Box, Program, Task
+from tilewright.program.model import Box, Buffer, Program, Task
 from tilewright.program.strips import strip_of
 from tilewright.replay.check_boxes import (
     are_outside,
     common,
     contains,
+    fill,
     overlapping_pairs,
     text,
     uncovered,
@@ -102,6 +103,10 @@ def _op_problems(op: Op, tiles: Sequence[Tile], needed: Sequence[Lattice]) -> It
     whole = tuple((0, size) for _, size in op.dims)
     dims = {dim for dim, _ in op.dims}
     boxes = [box for _, box in tiles]
+    strips = _by_strip(tiles)
+    is_named = dims.issuperset([dim for task, _ in tiles for dim, _, _ in task.tile])
+    if is_named and [*strips] == [0] and fill(whole, boxes):
+        return
     for (task, box), is_outside in zip(tiles, are_outside(whole, boxes), strict=True):
         strange = [dim for dim, _, _ in task.tile if dim not in dims]
         if strange or is_outside:
@@ -109,7 +114,6 @@ def _op_problems(op: Op, tiles: Sequence[Tile], needed: Sequence[Lattice]) -> It
             yield Problem(message=f"task {task.name} computes {what} of {op.name}, {_named(op)}")
     if KIND_CLASSES[op.kind] == "move":
         return
-    strips = _by_strip(tiles)
     for strip, own in strips.items():
         # Only what two strips both need may be computed twice, once for each of them.
         others = strips.get(0, []) if strip else []
@@ -235,25 +239,35 @@ def _keeps_order(network: Network, operand: Operand, result: Operand) -> bool:
 
 
 def _size_problems(program: Program, network: Network) -> Iterator[Problem]:
+    # Thousands of buffers have a box and a size that others have too.
+    is_fine: dict[tuple[str, Box, int], bool] = {}
     for buffer in program.buffers:
-        tensor = network.by_name.get(buffer.tensor)
-        if tensor is None:
-            yield Problem(
-                message=f"buffer {buffer.name} holds {buffer.tensor}, a tensor that is not there"
-            )
-            continue
-        whole = tuple((0, size) for size in tensor.shape)
-        if not contains(whole, buffer.box):
-            yield Problem(
-                message=f"buffer {buffer.name} holds {text(buffer.box)} of {tensor.name}, "
-                f"which is {text(whole)}"
-            )
-        need = packed_bytes(volume(buffer.box), tensor.bits)
-        if buffer.size_bytes < need:
-            yield Problem(
-                message=f"buffer {buffer.name} has {buffer.size_bytes} bytes, and "
-                f"{volume(buffer.box)} elements of {tensor.bits} bits take {need}"
-            )
+        key = buffer.tensor, buffer.box, buffer.size_bytes
+        if not is_fine.get(key):
+            found = list(_buffer_problems(buffer, network))
+            is_fine[key] = not found
+            yield from found
+
+
+def _buffer_problems(buffer: Buffer, network: Network) -> Iterator[Problem]:
+    tensor = network.by_name.get(buffer.tensor)
+    if tensor is None:
+        yield Problem(
+            message=f"buffer {buffer.name} holds {buffer.tensor}, a tensor that is not there"
+        )
+        return
+    whole = tuple((0, size) for size in tensor.shape)
+    if not contains(whole, buffer.box):
+        yield Problem(
+            message=f"buffer {buffer.name} holds {text(buffer.box)} of {tensor.name}, "
+            f"which is {text(whole)}"
+        )
+    need = packed_bytes(volume(buffer.box), tensor.bits)
+    if buffer.size_bytes < need:
+        yield Problem(
+            message=f"buffer {buffer.name} has {buffer.size_bytes} bytes, and "
+            f"{volume(buffer.box)} elements of {tensor.bits} bits take {need}"
+        )
 
 
 def _output_problems(program: Program, tensor: str, network: Network) -> Iterator[Problem]:

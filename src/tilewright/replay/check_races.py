@@ -10,7 +10,7 @@ import numpy as np
 
 from tilewright.errors import Problem
 from tilewright.program.model import Access, Box, Program, Timetable
-from tilewright.replay.check_accesses import Accesses, roots_of, volumes
+from tilewright.replay.check_accesses import Accesses, volumes
 from tilewright.replay.check_boxes import (
     Boxes,
     Ints,
@@ -44,7 +44,7 @@ def races(
     """
     program = timetable.program
     rows, boxes = _in_roots(program, accesses)
-    roots = roots_of(program)[accesses.buffer[rows]]
+    roots = accesses.roots[accesses.buffer[rows]]
     turns = np.empty(len(order), dtype=np.int64)
     turns[order] = np.arange(len(order))
     by_root = np.lexsort((rows, turns[accesses.task[rows]], roots))
@@ -87,7 +87,7 @@ def _in_roots(program: Program, accesses: Accesses) -> tuple[Ints, Boxes]:
 
     Those of roots that nobody writes are left out.
     """
-    roots = roots_of(program)[accesses.buffer]
+    roots = accesses.roots[accesses.buffer]
     is_written = np.zeros(len(program.buffers), dtype=np.bool_)
     is_written[roots[accesses.is_write]] = True
     is_wanted = is_written[roots] & (volumes(accesses.boxes) > 0)

@@ -17,8 +17,12 @@ def structure_problems(timetable: Timetable, accesses: Accesses) -> Iterator[Pro
     """Names and indices that lead nowhere, and boxes that lie outside their buffers."""
     program = timetable.program
     yield from _counts(timetable)
+    begins, ends = accesses.buffer_boxes
+    is_forward = (begins <= ends).all(axis=0).tolist()
     for number, buffer in enumerate(program.buffers):
-        yield from _buffer_problems(program, number, buffer)
+        is_known = buffer.space in program.space and buffer.size_bytes >= 0
+        if buffer.view is not None or not is_known or not is_forward[number]:
+            yield from _buffer_problems(program, number, buffer)
     for role, buffers in (("given", program.given), ("results", program.results)):
         for buffer_number in buffers:
             if not 0 <= buffer_number < len(program.buffers):

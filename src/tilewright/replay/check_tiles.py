@@ -2,7 +2,6 @@
 
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import TypeVar
 
 import numpy as np
@@ -18,22 +17,13 @@ from tilewright.replay.check_boxes import (
     Ints,
     box_array,
     box_at,
+    pairs_before,
     text,
     uncovered,
 )
 
 Number = TypeVar("Number", int, Ints)
 """One of a tile, or of many tiles at once."""
-
-
-@dataclass(frozen=True, slots=True)
-class _OpTasks:
-    """Tasks that compute an op, and by tensor what they read: accesses, and by which of them."""
-
-    numbers: list[int] = field(default_factory=list)
-    reads: dict[str, tuple[list[int], list[int]]] = field(
-        default_factory=lambda: defaultdict(lambda: ([], []))
-    )
 
 
 def tiles_of(program: Program, network: Network) -> list[Box | None]:
@@ -61,39 +51,65 @@ def tile_problems(
     """
     suspects: list[tuple[int, int, str, Box]] = []
     tasks_of = _tasks_by_op(program)
+    reads = _Reads(program, accesses, tasks_of)
     for op in network.ops:
         if KIND_CLASSES[op.kind] == "move" or op.name not in tasks_of:
             continue
-        tasks = tasks_of[op.name]
-        boxes = [tiles[number] or () for number in tasks.numbers]
+        numbers = tasks_of[op.name]
+        boxes = [tiles[number] or () for number in numbers]
         corners = box_array(boxes, len(op.dims)) if len(boxes) > FEW_BOXES else None
         for place, operand in enumerate(op.inputs):
             shape = network.by_name[operand.tensor].shape
             if corners is None:
                 needs = dict(enumerate([needed_by_tile(op, operand, box, shape) for box in boxes]))
             else:
-                rows, readers = tasks.reads[operand.tensor]
-                read = accesses.boxes[:, : len(shape), np.array(rows, dtype=np.int64)]
-                needs = _not_in_one_box(needed_by_tiles(op, operand, corners, shape), read, readers)
-            suspects += [(tasks.numbers[at], place, operand.tensor, needs[at]) for at in needs]
+                rows, readers = reads.of(op.name, operand.tensor)
+                read = accesses.boxes[:, : len(shape), rows]
+                needs = _not_covered(needed_by_tiles(op, operand, corners, shape), read, readers)
+            suspects += [(numbers[at], place, operand.tensor, needs[at]) for at in needs]
     for number, _, tensor, need in sorted(suspects):
         yield from _missing_part(program, program.tasks[number], tensor, need)
 
 
-def _tasks_by_op(program: Program) -> dict[str, _OpTasks]:
-    tensors = [buffer.tensor for buffer in program.buffers]
-    found: dict[str, _OpTasks] = defaultdict(_OpTasks)
-    first = 0
+def _tasks_by_op(program: Program) -> dict[str, list[int]]:
+    """By op the tasks that compute it."""
+    found: dict[str, list[int]] = defaultdict(list)
     for number, task in enumerate(program.tasks):
         if task.kind == "compute":
-            tasks = found[task.op]
-            for row, access in enumerate(task.reads, first):
-                rows, readers = tasks.reads[tensors[access.buffer]]
-                rows.append(row)
-                readers.append(len(tasks.numbers))
-            tasks.numbers.append(number)
-        first += len(task.reads) + len(task.writes)
+            found[task.op].append(number)
     return found
+
+
+class _Reads:
+    """What the tasks that compute an op read of a tensor."""
+
+    def __init__(
+        self, program: Program, accesses: Accesses, tasks_of: Mapping[str, Sequence[int]]
+    ) -> None:
+        self.tensor_numbers = accesses.tensor_numbers
+        self.op_numbers = {op: number for number, op in enumerate(tasks_of)}
+        self.place = np.full(len(program.tasks), -1, dtype=np.int64)
+        op = np.full(len(program.tasks), -1, dtype=np.int64)
+        for number, tasks in enumerate(tasks_of.values()):
+            op[tasks] = number
+            self.place[tasks] = np.arange(len(tasks))
+        self.task = accesses.task
+        rows = np.flatnonzero(~accesses.is_write & (op[accesses.task] >= 0))
+        keys = self._key(op[accesses.task[rows]], accesses.tensors[accesses.buffer[rows]])
+        order = np.argsort(keys, kind="stable")
+        self.rows, self.keys = rows[order], keys[order]
+
+    def _key(self, op: Number, tensor: Number) -> Number:
+        return op * len(self.tensor_numbers) + tensor
+
+    def of(self, op: str, tensor: str) -> tuple[Ints, Ints]:
+        """The accesses, and by which of the op's tasks they are."""
+        if tensor not in self.tensor_numbers:
+            return self.rows[:0], self.rows[:0]
+        key = self._key(self.op_numbers[op], self.tensor_numbers[tensor])
+        first, last = np.searchsorted(self.keys, (key, key + 1)).tolist()
+        rows = self.rows[first:last]
+        return rows, self.place[self.task[rows]]
 
 
 def needed_by_tile(op: Op, operand: Operand, tile: Box, shape: tuple[int, ...]) -> Box:
@@ -134,14 +150,26 @@ def _positions(
     return -(-first // index.divisor), last // index.divisor + 1
 
 
-def _not_in_one_box(needs: Boxes, boxes: Boxes, readers: Sequence[int]) -> dict[int, Box]:
-    """Tiles whose need does not lie in a single one of the boxes that they read, and the need."""
-    place = np.array(readers, dtype=np.int64)
-    (begins, ends), (lowest, highest) = needs[:, :, place], boxes
+def _not_covered(needs: Boxes, boxes: Boxes, readers: Ints) -> dict[int, Box]:
+    """Tiles whose need is not seen to lie in boxes that they read, and the need.
+
+    It does if it lies in one of them, or if they do not overlap and share as many elements with it
+    as it has.
+    """
+    (begins, ends), (lowest, highest) = needs[:, :, readers], boxes
     is_inside = ((lowest <= begins) & (ends <= highest)).all(axis=0)
-    is_missing = np.ones(needs.shape[2], dtype=np.bool_)
-    is_missing[place[is_inside]] = False
-    return {at: box_at(needs, at, needs.shape[1]) for at in np.flatnonzero(is_missing).tolist()}
+    is_covered = np.zeros(needs.shape[2], dtype=np.bool_)
+    is_covered[readers[is_inside]] = True
+    if not is_covered.all():
+        shared = np.zeros(needs.shape[2], dtype=np.int64)
+        both = np.minimum(ends, highest), np.maximum(begins, lowest)
+        np.add.at(shared, readers, np.maximum(0, both[0] - both[1]).prod(axis=0))
+        is_apart = np.ones(needs.shape[2], dtype=np.bool_)
+        for i, j in pairs_before(np.searchsorted(readers, readers, side="right")):
+            meet = ((lowest[:, i] < highest[:, j]) & (lowest[:, j] < highest[:, i])).all(axis=0)
+            is_apart[readers[i[meet]]] = False
+        is_covered |= is_apart & (shared == (needs[1] - needs[0]).prod(axis=0))
+    return {at: box_at(needs, at, needs.shape[1]) for at in np.flatnonzero(~is_covered).tolist()}
 
 
 def _missing_part(program: Program, task: Task, tensor: str, need: Box) -> Iterator[Problem]:

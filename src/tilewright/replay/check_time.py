@@ -1,7 +1,8 @@
 """Does everything have a time of its own: slots, engines, ports, and who waits for whom?"""
 
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain
 
 import numpy as np
 
@@ -12,10 +13,11 @@ from tilewright.replay.check_boxes import Ints
 
 def time_problems(timetable: Timetable) -> Iterator[Problem]:
     """Wrong slots, engines and ports that do two things at once, tasks that do not wait."""
-    yield from _slot_problems(timetable)
-    yield from _engine_problems(timetable)
-    yield from _port_problems(timetable)
-    yield from _order_problems(timetable)
+    starts, ends = slot_times(timetable)
+    yield from _slot_problems(timetable, starts, ends)
+    yield from _engine_problems(timetable, starts, ends)
+    yield from _port_problems(timetable, starts, ends)
+    yield from _order_problems(timetable, starts, ends)
 
 
 def cycles_text(timetable: Timetable, task: int) -> str:
@@ -32,11 +34,15 @@ def slot_times(timetable: Timetable) -> tuple[Ints, Ints]:
     return starts, ends
 
 
-def _slot_problems(timetable: Timetable) -> Iterator[Problem]:
+def _slot_problems(timetable: Timetable, starts: Ints, ends: Ints) -> Iterator[Problem]:
     count = {engine.name: engine.count for engine in timetable.program.engines}
-    for number, (task, slot) in enumerate(
-        zip(timetable.program.tasks, timetable.slots, strict=True)
-    ):
+    tasks = timetable.program.tasks
+    cycles = np.array([task.cycles for task in tasks], dtype=np.int64)
+    instances = np.array([slot.instance for slot in timetable.slots], dtype=np.int64)
+    counts = np.array([count[task.engine] for task in tasks], dtype=np.int64)
+    is_wrong = (starts < 0) | (ends - starts != cycles) | (instances < 0) | (instances >= counts)
+    for number in np.flatnonzero(is_wrong).tolist():
+        task, slot = tasks[number], timetable.slots[number]
         if slot.start_cycle < 0:
             yield Problem(message=f"{cycles_text(timetable, number)} starts before cycle 0")
         if slot.end_cycle - slot.start_cycle != task.cycles:
@@ -51,17 +57,21 @@ def _slot_problems(timetable: Timetable) -> Iterator[Problem]:
             )
 
 
-def _engine_problems(timetable: Timetable) -> Iterator[Problem]:
+def _engine_problems(timetable: Timetable, starts: Ints, ends: Ints) -> Iterator[Problem]:
     """In order of start, a task may only begin when all before it on its instance have ended."""
     queues: dict[tuple[str, int], list[int]] = defaultdict(list)
     for number, (task, slot) in enumerate(
         zip(timetable.program.tasks, timetable.slots, strict=True)
     ):
         queues[task.engine, slot.instance].append(number)
-    for (engine, instance), queue in queues.items():
-        queue.sort(key=lambda number: (*_times(timetable, number), number))
-        latest = queue[0]
-        for number in queue[1:]:
+    for (engine, instance), numbers in queues.items():
+        queue = np.array(numbers, dtype=np.int64)
+        queue = queue[np.lexsort((queue, ends[queue], starts[queue]))]
+        # If none begins before its neighbour has ended, all before that one have ended too.
+        if (starts[queue[1:]] >= ends[queue[:-1]]).all():
+            continue
+        latest, *others = queue.tolist()
+        for number in others:
             start, end = _times(timetable, number)
             busy_until = timetable.slots[latest].end_cycle
             if start < busy_until:
@@ -74,24 +84,27 @@ def _engine_problems(timetable: Timetable) -> Iterator[Problem]:
                 latest = number
 
 
-def _port_problems(timetable: Timetable) -> Iterator[Problem]:
+def _port_problems(timetable: Timetable, starts: Ints, ends: Ints) -> Iterator[Problem]:
     engine_of = {engine.name: engine for engine in timetable.program.engines}
-    holders: dict[str, list[tuple[int, int, int]]] = defaultdict(list)
+    holders: dict[str, list[int]] = defaultdict(list)
     for number, task in enumerate(timetable.program.tasks):
-        start, end = _times(timetable, number)
         for port in task.ports:
-            if start + task.setup_cycles < end:
-                holders[port].append((start + task.setup_cycles, end, number))
-    for port, holds in holders.items():
-        yield from _lane_problems(timetable, engine_of[port], sorted(holds))
+            holders[port].append(number)
+    setup = np.array([task.setup_cycles for task in timetable.program.tasks], dtype=np.int64)
+    for port, numbers in holders.items():
+        holding = np.array(numbers, dtype=np.int64)
+        holding = holding[(starts + setup)[holding] < ends[holding]]
+        begins, stops = np.sort((starts + setup)[holding]), np.sort(ends[holding])
+        # How many have begun, up to each of them, less how many have ended by then.
+        at_work = np.arange(1, len(begins) + 1) - np.searchsorted(stops, begins, side="right")
+        if (at_work > engine_of[port].count).any():
+            yield from _lane_problems(timetable, engine_of[port], holding.tolist())
 
 
-def _lane_problems(
-    timetable: Timetable, port: Engine, holds: list[tuple[int, int, int]]
-) -> Iterator[Problem]:
+def _lane_problems(timetable: Timetable, port: Engine, holding: Sequence[int]) -> Iterator[Problem]:
     """Whoever takes a lane finds fewer than all of them taken by those still at work."""
     working: list[tuple[int, int]] = []
-    for begin, end, number in holds:
+    for begin, end, number in sorted([_hold(timetable, number) for number in holding]):
         working = [hold for hold in working if hold[0] > begin]
         working.append((end, number))
         if len(working) > port.count:
@@ -102,24 +115,31 @@ def _lane_problems(
             )
 
 
-def _order_problems(timetable: Timetable) -> Iterator[Problem]:
-    tasks, slots = timetable.program.tasks, timetable.slots
-    waits = [
-        (before, number, "`after`")
-        for number, task in enumerate(tasks)
-        for before in task.after
-        if slots[before].end_cycle > slots[number].start_cycle
-    ]
-    waits += [
-        (before, number, "a control edge")
-        for before, number in timetable.edges
-        if slots[before].end_cycle > slots[number].start_cycle
-    ]
-    for before, number, why in waits:
-        yield Problem(
-            message=f"{cycles_text(timetable, number)} starts too early: {why} makes it wait "
-            f"for {cycles_text(timetable, before)}"
-        )
+def _hold(timetable: Timetable, number: int) -> tuple[int, int, int]:
+    """From when to when a task holds its ports."""
+    start, end = _times(timetable, number)
+    return start + timetable.program.tasks[number].setup_cycles, end, number
+
+
+def _order_problems(timetable: Timetable, starts: Ints, ends: Ints) -> Iterator[Problem]:
+    lists = [task.after for task in timetable.program.tasks]
+    counts = np.array(list(map(len, lists)), dtype=np.int64)
+    waits = _numbers(lists), np.arange(len(lists)).repeat(counts)
+    first, second = _numbers(timetable.edges).reshape(-1, 2).T
+    for befores, numbers, why in ((*waits, "`after`"), (first, second, "a control edge")):
+        is_early = ends[befores] > starts[numbers]
+        for before, number in zip(
+            befores[is_early].tolist(), numbers[is_early].tolist(), strict=True
+        ):
+            yield Problem(
+                message=f"{cycles_text(timetable, number)} starts too early: {why} makes it wait "
+                f"for {cycles_text(timetable, before)}"
+            )
+
+
+def _numbers(lists: Iterable[Sequence[int]]) -> Ints:
+    """All numbers of some lists, one list behind the other."""
+    return np.fromiter(chain.from_iterable(lists), dtype=np.int64)
 
 
 def _times(timetable: Timetable, task: int) -> tuple[int, int]:

@@ -1,11 +1,14 @@
 """Does every task touch only what it may: transfers two ends alike, computing its own core?"""
 
 import re
-from collections.abc import Iterator, Sequence
-from typing import Final
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Final, get_args
+
+import numpy as np
 
 from tilewright.errors import Problem
 from tilewright.program.model import Access, Program, SpaceKind, Task, TaskKind
+from tilewright.replay.check_accesses import Accesses, Flags, sources_of
 from tilewright.replay.check_boxes import text, volume
 
 ENDS: Final[dict[TaskKind, tuple[tuple[SpaceKind, ...], tuple[SpaceKind, ...]]]] = {
@@ -19,21 +22,67 @@ ENDS: Final[dict[TaskKind, tuple[tuple[SpaceKind, ...], tuple[SpaceKind, ...]]]]
 CORE: Final = re.compile(r"core\[(\d+)\]")
 
 
-def transfer_problems(program: Program) -> Iterator[Problem]:
+def transfer_problems(program: Program, accesses: Accesses) -> Iterator[Problem]:
     """Tasks whose reads and writes do not fit their kind."""
-    kinds = [program.space[buffer.space].kind for buffer in program.buffers]
-    found = {engine.name: CORE.match(engine.name) for engine in program.engines}
-    cores = {name: int(core[1]) if core else None for name, core in found.items()}
-    for task in program.tasks:
+    cores = _cores(program)
+    for number in _suspects(program, accesses, cores):
+        task = program.tasks[number]
         reading, writing = ENDS[task.kind]
-        if any(kinds[access.buffer] not in reading for access in task.reads):
-            yield from _wrong_spaces(program, task, (task.reads, "reads", reading))
-        if any(kinds[access.buffer] not in writing for access in task.writes):
-            yield from _wrong_spaces(program, task, (task.writes, "writes", writing))
+        yield from _wrong_spaces(program, task, (task.reads, "reads", reading))
+        yield from _wrong_spaces(program, task, (task.writes, "writes", writing))
         if task.kind == "compute":
             yield from _foreign_reads(program, task, cores[task.engine])
         else:
             yield from _unequal_ends(program, task)
+
+
+def _cores(program: Program) -> dict[str, int | None]:
+    """By engine the core that it belongs to."""
+    found = {engine.name: CORE.match(engine.name) for engine in program.engines}
+    return {name: int(core[1]) if core else None for name, core in found.items()}
+
+
+def _suspects(
+    program: Program, accesses: Accesses, cores: Mapping[str, int | None]
+) -> Sequence[int]:
+    """Tasks, in order, that may have problems: those not seen to be fine all at once."""
+    is_suspect = np.zeros(len(program.tasks), dtype=np.bool_)
+    is_suspect[accesses.task[_wrong_touches(program, accesses, cores)]] = True
+    is_copy = np.array([is_plain_copy(task) for task in program.tasks], dtype=np.bool_)
+    counts = np.bincount(2 * accesses.task + accesses.is_write, minlength=2 * len(is_copy))
+    n_reads, n_writes = counts.reshape(-1, 2).T
+    is_paired = (n_writes > 0) & ((n_reads == 1) | (n_reads == n_writes))
+    is_suspect |= is_copy & ~is_paired
+    writes = np.flatnonzero(accesses.is_write & (is_copy & is_paired)[accesses.task])
+    reads, _ = sources_of(accesses, writes)
+    is_same = (accesses.boxes[:, :, reads] == accesses.boxes[:, :, writes]).all(axis=(0, 1))
+    is_same &= accesses.n_axes[reads] == accesses.n_axes[writes]
+    is_suspect[accesses.task[writes[~is_same]]] = True
+    suspects: list[int] = np.flatnonzero(is_suspect).tolist()
+    return suspects
+
+
+def _wrong_touches(program: Program, accesses: Accesses, cores: Mapping[str, int | None]) -> Flags:
+    """By access whether a task of its kind must not touch such a space, or one of another core."""
+    kinds: tuple[TaskKind, ...] = get_args(TaskKind)
+    space_kinds: tuple[SpaceKind, ...] = get_args(SpaceKind)
+    may_touch = np.array(
+        [[[space in side for space in space_kinds] for side in ENDS[kind]] for kind in kinds]
+    )
+    by_task = [(kinds.index(task.kind), _number(cores[task.engine])) for task in program.tasks]
+    place = {s.name: (space_kinds.index(s.kind), _number(s.core)) for s in program.spaces}
+    by_buffer = [place[buffer.space] for buffer in program.buffers]
+    kind, core = np.array(by_task, dtype=np.int64).reshape(-1, 2)[accesses.task].T
+    space_kind, owner = np.array(by_buffer, dtype=np.int64).reshape(-1, 2)[accesses.buffer].T
+    is_wrong: Flags = (
+        (owner != core) & (owner >= 0) & (core >= 0) & (kind == kinds.index("compute"))
+    )
+    is_wrong |= ~may_touch[kind, accesses.is_write.astype(np.int64), space_kind]
+    return is_wrong
+
+
+def _number(core: int | None) -> int:
+    return -1 if core is None else core
 
 
 def copies(task: Task) -> Sequence[tuple[Access, Access]]:

@@ -5,9 +5,10 @@ call them columns or channels.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
+from tilewright.network.counts import macs
 from tilewright.network.graph import Network
 from tilewright.planner import Plan
 from tilewright.program.cascade import Cascade
@@ -40,8 +41,7 @@ class CascadeFigures:
     @property
     def span_text(self) -> str:
         """From which op to which."""
-        names = dict.fromkeys((self.ops[0], self.ops[-1]))
-        return " to ".join(short_name(name) for name in names)
+        return _span_text(self.ops)
 
     @property
     def pace_text(self) -> str:
@@ -74,7 +74,8 @@ def cascades_of(plan: Plan) -> tuple[CascadeFigures, ...]:
         ops = tuple(stage.op.name for stage in stages if stage.op.name in used)
         if ops:
             found.append(_figures(plan, cascade, stages, ops))
-    return tuple(found)
+    # Where ops run in strips, each of these may have the same cascades.
+    return tuple(dict.fromkeys(found))
 
 
 def _figures(
@@ -106,6 +107,7 @@ def strategy_json(plan: Plan) -> dict[str, Any]:
         # What only passes through rolling buffers is never kept as a whole, nor does it go out.
         "waits_outside": None if gone is None else [name for name in gone if name in outside],
         "frugal": plan.strategy.frugal,
+        "strips": [asdict(strips) for strips in plan.strips],
     }
 
 
@@ -174,10 +176,28 @@ def cascades_text(cascades: Sequence[CascadeFigures], ops: int) -> str:
     shown = several_ops(cascades)
     if not shown:
         return ""
-    inside = sum(len(cascade.ops) for cascade in shown)
+    inside = len({op for cascade in shown for op in cascade.ops})
     told = "; ".join(f"{c.span_text}, {c.pace_text}" for c in shown[:_MOST_TOLD])
     more = f"; and {len(shown) - _MOST_TOLD} more" if len(shown) > _MOST_TOLD else ""
     return f"{inside} of {ops} ops in {len(shown)}: {told}{more}"
+
+
+def strips_text(plan: Plan) -> str:
+    """Which ops of a plan run in strips, and what that costs; empty if none do."""
+    shown = [f"{_span_text(strips.ops)} in {strips.strips}" for strips in plan.strips[:_MOST_TOLD]]
+    if not shown:
+        return ""
+    more = f"; and {len(plan.strips) - _MOST_TOLD} more" if len(plan.strips) > _MOST_TOLD else ""
+    again = sum(strips.macs_again for strips in plan.strips)
+    share = again / max(1, sum(macs(op, plan.network) for op in plan.network.ops))
+    ops = sum(len(strips.ops) for strips in plan.strips)
+    told = f"{ops} of {len(plan.network.ops)} ops in strips of columns"
+    return f"{told}: {'; '.join(shown)}{more}; {share:.1%} more multiplications"
+
+
+def _span_text(ops: Sequence[str]) -> str:
+    """From which op to which."""
+    return " to ".join(short_name(name) for name in dict.fromkeys((ops[0], ops[-1])))
 
 
 def short_name(name: str) -> str:

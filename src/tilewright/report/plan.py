@@ -4,7 +4,7 @@ from math import fsum
 from typing import Any
 
 from tilewright.planner import Plan
-from tilewright.report.cascades import cascades_of, cascades_text, strategy_json
+from tilewright.report.cascades import cascades_of, cascades_text, strategy_json, strips_text
 from tilewright.report.tables import View, heading, table
 from tilewright.units import format_bytes, format_energy
 
@@ -105,6 +105,7 @@ def plan_view(plan: Plan) -> View:
             f"{format_energy(total)}, {plan.energy_pj.get(dear, 0) / max(total, 1e-9):.0%} {dear}",
         ),
         *([("cascades", told)] if (told := _cascades(plan)) else []),
+        *([("strips", told)] if (told := strips_text(plan)) else []),
         ("tasks, buffers", f"{len(plan.program.tasks):,}, {len(plan.program.buffers):,}"),
         ("checked", "every task and every byte" if plan.options.checked else "no"),
         *([("verified", "replayed; all outputs agree")] if plan.verified else []),

@@ -196,7 +196,8 @@ def _tile_of(mapped: Mapped) -> TileFigures:
 def _ops_of(plan: Plan) -> Iterator[OpFigures]:
     network: Network = plan.network
     used = dict.fromkeys(task.op for task in plan.program.tasks)
-    for stage in plan.stages:
+    # In strips an op has several stages.
+    for stage in {stage.op.name: stage for stage in plan.stages}.values():
         if stage.op.name in used:
             yield OpFigures(
                 name=stage.op.name,

@@ -95,17 +95,24 @@ class Bounds:
         heads: list[int] = []
         ends: list[int] = []
         for before, cycles in zip(self.tables.after, self.tables.cycles, strict=True):
-            heads.append(max([ends[other] for other in before]) if before else 0)
-            ends.append(heads[-1] + cycles)
+            head = 0
+            for other in before:
+                if ends[other] > head:
+                    head = ends[other]
+            heads.append(head)
+            ends.append(head + cycles)
         return heads
 
     @cached_property
     def _tails(self) -> list[int]:
         """By task: the longest path from its start to the end."""
         cycles, tails = self.tables.cycles, [0] * len(self.tables.engine)
+        longest = [0] * len(tails)
         for task in reversed(range(len(tails))):
-            behind = self.tables.followers[task]
-            tails[task] = cycles[task] + (max([tails[n] for n in behind]) if behind else 0)
+            tail = tails[task] = longest[task] + cycles[task]
+            for before in self.tables.after[task]:
+                if tail > longest[before]:
+                    longest[before] = tail
         return tails
 
 
@@ -154,9 +161,10 @@ def _order_cycles(tables: Tables, heads: Sequence[int], tails: Sequence[int]) ->
         if kind == COMPUTE:
             queues[tables.engine[task]].append(task)
     best = 0
+    plain = _plain_copies(tables)
     for queue, count in zip(queues, tables.instances, strict=True):
-        if count == 1:
-            for steps in _reading_steps(tables, queue).values():
+        if queue and count == 1:
+            for steps in _reading_steps(tables, queue, plain).values():
                 best = max(best, _joint_cycles(tables, queue, steps, heads, tails))
     return best
 
@@ -200,14 +208,15 @@ def _joint_cycles(
     return best
 
 
-def _reading_steps(tables: Tables, queue: Sequence[int]) -> dict[int, tuple[_Steps, _Steps]]:
+def _reading_steps(
+    tables: Tables, queue: Sequence[int], plain: Sequence[bool]
+) -> dict[int, tuple[_Steps, _Steps]]:
     """By DMA engine the first and the last place in a queue at which each copy's data is read.
 
-    Only copies to one place whose bytes nobody computes over: what else might have to be moved
-    instead of them need not take as long.
+    Only of plain copies: what else might have to be moved instead of another one need not take as
+    long.
     """
     found: dict[int, tuple[_Steps, _Steps]] = {}
-    plain = _plain_copies(tables)
     for step, task in enumerate(queue):
         for copy in tables.after[task]:
             if plain[copy] and tables.touched[copy][0] in tables.touched[task]:

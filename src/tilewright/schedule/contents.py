@@ -37,6 +37,7 @@ def surviving(
             pieces = [rest for piece in pieces for rest in without(piece, other)]
             if not pieces:
                 break
+        # What is all overwritten covers nothing that is not covered already.
         if pieces and number >= settled:
             covered.append(place)
         if pieces == [place]:
@@ -106,6 +107,8 @@ def _piece(program: Program, root: int, held: Held, piece: Box) -> Held:
 def box_bytes(program: Program, held: Held) -> int:
     """Bytes of a held box, from the bytes per element of its buffer, rounded up."""
     buffer = program.buffers[held.buffer]
+    if held.box == buffer.box:
+        return buffer.size_bytes
     return -(-buffer.size_bytes * elements(held.box) // max(1, elements(buffer.box)))
 
 

@@ -1,15 +1,25 @@
 """Who must wait for whom because a place in memory is used again.
 
 A timetable is correct at its own times. A machine runs it by order alone, each task as soon as what
-it waits for has ended, so every wait that addresses cause has to be said.
+it waits for has ended, so every wait that addresses cause has to be said. `_control_edges.c` makes
+the same walk, compiled.
 """
 
-from collections.abc import Sequence
+from array import array
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from heapq import heappop, heappush
+from itertools import accumulate, chain
 
-from tilewright.program.model import Access, Box, Buffer, Program, Timetable
+from tilewright.program.model import Timetable
 from tilewright.schedule.clocks import Clocks
-from tilewright.schedule.place_edges import Place, PlaceUses, User
+from tilewright.schedule.place_edges import PlaceUses, User
+from tilewright.schedule.touched_places import TouchedPlaces, touched_places
+
+try:
+    from tilewright.schedule import _control_edges as kernel
+except ImportError:
+    kernel = None  # type: ignore[assignment]  # not compiled here
 
 
 def control_edges(timetable: Timetable) -> tuple[tuple[int, int], ...]:
@@ -20,32 +30,97 @@ def control_edges(timetable: Timetable) -> tuple[tuple[int, int], ...]:
     Pairs that follow from all of these are left out, and so are tasks that run at the same time.
     Two readers never wait for each other.
     """
+    turns = _turns_of(timetable)
+    places = touched_places(timetable)
+    try:
+        found = _edges_by_kernel(turns, places) if is_compiled() else _edges(turns, places)
+    except OverflowError:
+        found = _edges(turns, places)
+    order = turns.order
+    return tuple(sorted([(order[first], order[second]) for first, second in found]))
+
+
+def is_compiled() -> bool:
+    """Whether the compiled walk is there."""
+    return kernel is not None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Turns:
+    """Tasks in the order of their starts; all else is by turn, the place in this order."""
+
+    order: list[int]
+    queues: list[int]
+    starts: list[int]
+    ends: list[int]
+    after: list[list[int]]
+
+
+def _turns_of(timetable: Timetable) -> _Turns:
     slots, tasks = timetable.slots, timetable.program.tasks
     order = _start_order(timetable)
     turns = [0] * len(order)
     for turn, number in enumerate(order):
         turns[number] = turn
-    ends = [slots[number].end_cycle for number in order]
     queues = _queues(timetable)
-    clocks = Clocks([queues[number] for number in order])
-    places = _places(timetable)
-    spaces = {space.name: PlaceUses() for space in timetable.program.spaces}
+    return _Turns(
+        order=order,
+        queues=[queues[number] for number in order],
+        starts=[slots[number].start_cycle for number in order],
+        ends=[slots[number].end_cycle for number in order],
+        after=[[turns[first] for first in tasks[number].after] for number in order],
+    )
+
+
+def _edges(turns: _Turns, touched: TouchedPlaces) -> list[tuple[int, int]]:
+    """Pairs of turns of which the second must wait for the first."""
+    clocks, ends = Clocks(turns.queues), turns.ends
+    spaces = [PlaceUses() for _ in range(touched.n_spaces)]
     edges: list[tuple[int, int]] = []
-    for turn, number in enumerate(order):
-        task, start = tasks[number], slots[number].start_cycle
-        before = [turns[first] for first in task.after]
-        user = User(turn, queues[number], clocks.begin([t for t in before if ends[t] <= start]))
+    for turn, number in enumerate(turns.order):
+        start = turns.starts[turn]
+        known = clocks.begin([first for first in turns.after[turn] if ends[first] <= start])
+        user = User(turn, turns.queues[turn], known)
         met: list[int] = []
-        for accesses, is_write in ((task.reads, False), (task.writes, True)):
-            for access in accesses:
-                place = places.get(access)
-                if place is not None:
-                    space = timetable.program.buffers[access.buffer].space
-                    met += spaces[space].waits(user, place, is_write)
+        for is_write in (False, True):
+            for row in touched.rows_of(number, is_write):
+                place = touched.places[row]
+                if place.begin < place.end:
+                    met += spaces[touched.spaces[row]].waits(user, place, is_write)
         if met:
             needed = clocks.add([first for first in met if ends[first] <= start])
-            edges += [(order[first], number) for first in needed]
-    return tuple(sorted(edges))
+            edges += [(first, turn) for first in needed]
+    return edges
+
+
+def _edges_by_kernel(turns: _Turns, touched: TouchedPlaces) -> Iterable[tuple[int, int]]:
+    """The same, compiled; raises OverflowError if a number has more than 64 bits."""
+    rows = [touched.rows_of(number, side) for number in turns.order for side in (False, True)]
+    boxes = [place.box or () for place in touched.places]
+    given = (
+        array("q", turns.queues),
+        array("q", turns.starts),
+        array("q", turns.ends),
+        *_flat(turns.after),
+        *_flat(rows),
+        array("q", touched.spaces),
+        array("q", [place.begin for place in touched.places]),
+        array("q", [place.end for place in touched.places]),
+        array("q", [place.holder for place in touched.places]),
+        array("q", [place.box is not None for place in touched.places]),
+        array("q", accumulate([2 * len(box) for box in boxes], initial=0)),
+        array("q", chain.from_iterable(chain.from_iterable(boxes))),
+    )
+    n_queues = max(turns.queues, default=-1) + 1
+    n_axes = max(map(len, boxes), default=0)
+    found = array("q", kernel.edges(given, n_queues, touched.n_spaces, n_axes))
+    return zip(found[::2], found[1::2], strict=True)
+
+
+def _flat(lists: Sequence[Sequence[int]]) -> "tuple[array[int], array[int]]":
+    """Where each of some lists begins (and the last one ends), and all of them in one."""
+    begins = accumulate(map(len, lists), initial=0)
+    return array("q", begins), array("q", chain.from_iterable(lists))
 
 
 def _start_order(timetable: Timetable) -> list[int]:
@@ -64,84 +139,11 @@ def _start_order(timetable: Timetable) -> list[int]:
     )
 
 
-def _places(timetable: Timetable) -> dict[Access, Place]:
-    """Where each box of a buffer that tasks touch lies, if anyone may have to wait for them.
-
-    Where all boxes of a root are without gaps they are taken as ranges of addresses, so that only
-    neighbours meet; otherwise as boxes of all its addresses. What is given and never written keeps
-    its place to the end, so nobody waits for its readers.
-    """
-    program = timetable.program
-    given = _never_written(program)
-    memories = [space.name for space in program.spaces if space.kind in ("scratchpad", "external")]
-    is_shared = [
-        buffer.space in memories and program.root(number) not in given
-        for number, buffer in enumerate(program.buffers)
-    ]
-    touched = dict.fromkeys(
-        access
-        for task in program.tasks
-        for access in (*task.reads, *task.writes)
-        if is_shared[access.buffer]
-    )
-    boxes = {access: _box_in_root(program, access) for access in touched}
-    ranges: dict[Access, tuple[int, int]] = {}
-    with_gaps: set[int] = set()
-    for access, box in boxes.items():
-        root = program.root(access.buffer)
-        ends = _byte_range(program.buffers[root], box)
-        ranges[access] = ends or (0, program.buffers[root].size_bytes)
-        if ends is None:
-            with_gaps.add(root)
-    places: dict[Access, Place] = {}
-    for access, (begin, end) in ranges.items():
-        root = program.root(access.buffer)
-        base, size_bytes = timetable.addresses[root], program.buffers[root].size_bytes
-        first, last = (0, size_bytes) if root in with_gaps else (begin, end)
-        if first < last:
-            places[access] = Place(base + first, base + last, root, boxes[access])
-    return places
-
-
-def _never_written(program: Program) -> set[int]:
-    written = {program.root(access.buffer) for task in program.tasks for access in task.writes}
-    return {program.root(number) for number in program.given} - written
-
-
 def _queues(timetable: Timetable) -> list[int]:
     """By task a number for the instance of the engine that it runs on."""
     numbers: dict[tuple[str, int], int] = {}
     pairs = zip(timetable.program.tasks, timetable.slots, strict=True)
     return [numbers.setdefault((t.engine, slot.instance), len(numbers)) for t, slot in pairs]
-
-
-def _byte_range(buffer: Buffer, box: Box | None) -> tuple[int, int] | None:
-    """The bytes of a buffer that a box takes; None if there are gaps between them."""
-    if box is None or box == buffer.box:
-        return 0, buffer.size_bytes
-    # Axes behind the last one that the box cuts are whole, so only those before it make gaps.
-    first = last = 0
-    step, is_cut = 1, False
-    for (begin, end), (start, stop) in zip(reversed(box), reversed(buffer.box), strict=True):
-        if is_cut and end - begin != 1:
-            return None
-        is_cut = is_cut or (begin, end) != (start, stop)
-        first += (begin - start) * step
-        last += (end - 1 - start) * step
-        step *= stop - start
-    elements = max(1, step)
-    return first * buffer.size_bytes // elements, -(-(last + 1) * buffer.size_bytes // elements)
-
-
-def _box_in_root(program: Program, access: Access) -> Box | None:
-    """The box of an access in its root's coordinates; None, that is all, under another shape."""
-    buffer = program.buffers[access.buffer]
-    if buffer.view is None:
-        return access.box
-    if buffer.view.origin is None:
-        return None
-    axes = zip(access.box, buffer.box, buffer.view.origin, strict=True)
-    return tuple([(begin - start + at, end - start + at) for (begin, end), (start, _), at in axes])
 
 
 def _topological_places(dependencies: Sequence[Sequence[int]]) -> list[int]:

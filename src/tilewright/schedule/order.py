@@ -46,7 +46,10 @@ def order_of(tables: Tables, sequence: Sequence[int]) -> Order:
     tails = _tails(tables, sequence, queues)
     # Where an engine has several instances, a queue's tasks may overtake each other at the end.
     single = [q if n == 1 else [] for q, n in zip(queues, tables.instances, strict=True)]
-    uses = [sorted(users, key=lambda t: (position[t], rank[t])) for users in tables.users]
+    uses: list[list[int]] = [[] for _ in tables.root]
+    for _, _, task in sorted(zip(position, rank, range(len(sequence)), strict=True)):
+        for root in tables.touched[task]:
+            uses[root].append(task)
     return Order(
         sequence=sequence,
         steps=steps,

@@ -1,5 +1,6 @@
 """Packing a timetable again, now that all lives are known: never a higher peak than before."""
 
+from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from itertools import accumulate
@@ -33,33 +34,36 @@ def packed(timetable: Timetable, options: PackOptions) -> tuple[Timetable, Mappi
                 fills[space.name] = Fill(peak_bytes=before, bound_bytes=most)
                 continue
             packing = pack(_problem(timetable, space, here), options)
-            if packing.peak_bytes < before:
+            peak_bytes = packing.peak_bytes
+            if peak_bytes < before:
                 addresses[: len(addresses)] = _moved(
                     timetable, addresses, dict(zip(here, packing.addresses, strict=False))
                 )
             fills[space.name] = Fill(
-                peak_bytes=min(before, packing.peak_bytes), bound_bytes=packing.bound_bytes
+                peak_bytes=min(before, peak_bytes), bound_bytes=packing.bound_bytes
             )
     return replace(timetable, addresses=tuple(addresses)), fills
 
 
 def _most_live(timetable: Timetable, lives: Mapping[int, Life]) -> int:
     """The most bytes that are alive at once."""
-    change: dict[int, int] = {}
+    buffers = timetable.program.buffers
+    change: dict[int, int] = defaultdict(int)
     for number, (first, last) in lives.items():
-        size = timetable.program.buffers[number].size_bytes
-        change[first] = change.get(first, 0) + size
-        change[last] = change.get(last, 0) - size
+        size = buffers[number].size_bytes
+        change[first] += size
+        change[last] -= size
     return max(accumulate(change[cycle] for cycle in sorted(change)), default=0)
 
 
 def _problem(timetable: Timetable, space: Space, lives: Mapping[int, Life]) -> PlacementProblem:
+    alignment_bytes, known = space.alignment_bytes, timetable.program.buffers
     buffers = [
         Buffer(
             name=str(number),
             lives=(life,),
-            size_bytes=timetable.program.buffers[number].size_bytes,
-            alignment_bytes=space.alignment_bytes,
+            size_bytes=known[number].size_bytes,
+            alignment_bytes=alignment_bytes,
         )
         for number, life in lives.items()
     ]

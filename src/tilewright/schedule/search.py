@@ -80,6 +80,8 @@ class Search:
         self.ending: Ending = "stuck"
         """How the last run ended, and whether somebody waited for room in it."""
         self.was_short = True
+        self.released: dict[tuple[int, Score | None], Order] = {}
+        """By margin, and the score of the run whose times were planned with, the order for it."""
         self.tried: set[tuple[Policy, tuple[int, ...]]] = set()
         self.unhindered: set[tuple[Policy, tuple[int, ...]]] = set()
         """Runs, as far as their times go, in which nobody ever waited for room."""
@@ -90,6 +92,7 @@ class Search:
         """Simulate under the rules of the list that may make a difference, until many did not."""
         order = order_of(self.tables, self.sequence)
         planned = compute_starts(self.tables, order)
+        self.released.clear()
         n_tasks = max(1, len(planned))
         budget = max(2, min(_MOST_RULES, self.options.portfolio_tasks // n_tasks))
         retries = max(2, min(_MOST_RULES, self.options.retry_tasks // n_tasks))
@@ -102,8 +105,8 @@ class Search:
             policy = rule.policy or (before.policy if before else None)
             if policy is None or (before is None and rule.is_replanned):
                 continue
-            starts = before.state.start[:n_tasks] if before and rule.is_replanned else planned
-            released = self._released(order, policy, starts)
+            run = before if rule.is_replanned else None
+            released = self._released(order, policy.margin, planned, run)
             if self._is_known(released, policy):
                 continue
             self.run(self.sequence, released, policy, None)
@@ -120,12 +123,19 @@ class Search:
             if budget <= 0 or retries <= 0:
                 return
 
-    def _released(self, order: Order, policy: Policy, starts: Sequence[int]) -> Order:
-        """The order with copies let go as a policy says, if tasks start at these times."""
-        if policy.margin is None:
+    def _released(
+        self, order: Order, margin: int | None, planned: Sequence[int], run: Run | None
+    ) -> Order:
+        """The order with copies let go with a margin, if tasks start as planned, or as in a run."""
+        if margin is None:
             return order
-        release = release_steps(self.tables, order, starts, policy.margin)
-        return replace(order, release=release)
+        # Every best run has a better score than those before it.
+        key = margin, None if run is None else run.score
+        if key not in self.released:
+            starts = planned if run is None else run.state.start[: len(planned)]
+            release = release_steps(self.tables, order, starts, margin)
+            self.released[key] = replace(order, release=release)
+        return self.released[key]
 
     def _is_known(self, order: Order, policy: Policy) -> bool:
         """Whether a run like this was made already, or is not wanted; from now on it is known."""

@@ -16,8 +16,8 @@ def spans_of(
     ends: dict[int, int] = {}
     for task, slot in zip(program.tasks, slots, strict=True):
         start, end = slot.start_cycle, slot.end_cycle
-        for access in (*task.reads, *task.writes):
-            root = roots[access.buffer]
+        for buffer, _ in (*task.reads, *task.writes):
+            root = roots[buffer]
             if root < 0:
                 continue
             if root not in begins:

@@ -160,9 +160,9 @@ def choose(scene: Scene, aim: Aim, options: ChooseOptions) -> Chosen | None:
     return min(known, key=lambda chosen: chosen.share, default=None)
 
 
-def reached(scene: Scene, options: ChooseOptions, *, in_slices: bool) -> int:
+def reached(scene: Scene, options: ChooseOptions) -> int:
     """Through how many stages units lead that take as little memory as possible."""
-    chooser = _Chooser(scene, "memory", options, in_slices)
+    chooser = _Chooser(scene, "memory", options)
     chooser.chosen()
     return max(number for number, cut in enumerate(chooser.cuts) if cut.nodes)
 

@@ -14,6 +14,9 @@ from tilewright.network.graph import Index, Network, Op, Operand, Role, Tensor
 from tilewright.program.strips import strip_name
 from tilewright.strategy.columns import Columns, Stretch, Walk
 
+Strips = tuple[tuple[Stretch, int], ...]
+"""Stretches of ops, and how many strips each has."""
+
 LETTERS = ("I", "W", "B")
 """Of the first inputs of an op that moves data."""
 
@@ -56,8 +59,7 @@ class Patches:
 
     original: Network
     network: Network
-    stretches: tuple[tuple[Stretch, int], ...]
-    """With how many strips each has."""
+    strips: Strips
     tensors: Mapping[str, TensorStrip]
     ops: Mapping[str, OpStrip]
 
@@ -74,24 +76,30 @@ class Patches:
                 ops=(names := tuple(walk.op.name for walk in stretch.walks)),
                 tensor=stretch.result,
                 axis=stretch.axes[stretch.result],
-                strips=strips,
+                strips=count,
                 macs_again=sum(now[name] - before[name] for name in names),
             )
-            for stretch, strips in self.stretches
+            for stretch, count in self.strips
         )
 
 
 def patched(
-    network: Network, order: Sequence[Op], stretches: Sequence[tuple[Stretch, int]]
+    network: Network,
+    order: Sequence[Op],
+    strips: Strips,
+    *,
+    two_of_each: bool = False,
 ) -> Patches | None:
     """The network with stretches of its ops, which follow each other in an order, in strips.
 
-    None if there are more strips than columns, or strips that have nothing to compute.
+    None if there are more strips than columns, or strips that have nothing to compute. With
+    `two_of_each` only two strips in the middle of each stretch are there: the others are alike, and
+    mostly need no more memory than the second of them, which finds what the first has made.
     """
-    found = [_cut(stretch, count) for stretch, count in stretches]
+    found = [_cut(stretch, count, two_of_each=two_of_each) for stretch, count in strips]
     cuts = [cut for cut in found if cut is not None]
     names = [*network.by_name, *(part.name for cut in cuts for _, part in cut.strip_tensors())]
-    if len(cuts) < len(stretches) or len(set(names)) < len(names):
+    if len(cuts) < len(strips) or len(set(names)) < len(names):
         return None
     first = {cut.stretch.walks[0].op.name: cut for cut in cuts}
     inside = {walk.op.name for cut in cuts for walk in cut.stretch.walks}
@@ -109,7 +117,7 @@ def patched(
             ops=tuple(ops),
             source=network.source,
         ),
-        stretches=tuple(stretches),
+        strips=strips,
         tensors={name: part for cut in cuts for name, part in cut.tensor_strips()},
         ops={name: part for cut in cuts for name, part in cut.op_strips()},
     )
@@ -128,22 +136,27 @@ def _touched(network: Network, ops: Sequence[Op], cuts: Sequence["_Cut"]) -> Ite
             yield tensor
 
 
-def _cut(stretch: Stretch, count: int) -> "_Cut | None":
+def _cut(stretch: Stretch, count: int, *, two_of_each: bool) -> "_Cut | None":
     """A stretch in strips that are as wide as each other, give or take a column."""
     if count > stretch.columns:
         return None
-    ends = [stretch.columns * number // count for number in range(count + 1)]
-    strips = [stretch.needed(*ends[number : number + 2]) for number in range(count)]
-    needed = [strip for strip in strips if strip is not None]
-    return _Cut(stretch, needed) if len(needed) == count else None
+    strips: list[tuple[int, Mapping[str, Columns]]] = []
+    middle = count // 2
+    for number in range(middle - 1, middle + 1) if two_of_each else range(count):
+        start, stop = (stretch.columns * n // count for n in (number, number + 1))
+        needed = stretch.needed(start, stop)
+        if needed is None:
+            return None
+        strips.append((number + 1, needed))
+    return _Cut(stretch, strips)
 
 
 @dataclass(frozen=True)
 class _Cut:
-    """A stretch, and by strip the columns of each tensor that it needs."""
+    """A stretch, and by the number of a strip the columns of each tensor that it needs."""
 
     stretch: Stretch
-    strips: Sequence[Mapping[str, Columns]]
+    strips: Sequence[tuple[int, Mapping[str, Columns]]]
 
     @cached_property
     def _made(self) -> frozenset[str]:
@@ -163,31 +176,31 @@ class _Cut:
 
     def ops(self) -> Iterator[Op]:
         """All ops, strip after strip; in the end the strips of the last result become one."""
-        for strip in range(len(self.strips)):
+        for strip, needed in self.strips:
             for name in self._whole:
-                yield self._view(name, strip)
+                yield self._view(name, strip, needed[name])
             for walk in self.stretch.walks:
-                yield self._op(walk, strip)
+                yield self._op(walk, strip, needed)
         yield self._join()
 
     def op_strips(self) -> Iterator[tuple[str, OpStrip]]:
         """Ops of the strips, and what they are."""
-        for strip, needed in enumerate(self.strips):
+        for strip, needed in self.strips:
             for walk in self.stretch.walks:
                 start, _ = needed[walk.result]
-                name = strip_name(walk.op.name, strip + 1)
-                yield name, OpStrip(op=walk.op.name, loop=walk.loop, start=start, strip=strip + 1)
+                name = strip_name(walk.op.name, strip)
+                yield name, OpStrip(op=walk.op.name, loop=walk.loop, start=start, strip=strip)
 
     def tensor_strips(self) -> Iterator[tuple[str, TensorStrip]]:
         """Tensors of the strips, and what they are."""
-        for strip, needed in enumerate(self.strips):
+        for strip, needed in self.strips:
             for name, axis in self.stretch.axes.items():
                 part = TensorStrip(tensor=name, axis=axis, start=needed[name][0])
                 yield self._named(name, strip), part
 
     def strip_tensors(self) -> Iterator[tuple[str, Tensor]]:
         """Tensors of the strips, each with the name of the one that it is a part of."""
-        for strip, needed in enumerate(self.strips):
+        for strip, needed in self.strips:
             for name, axis in self.stretch.axes.items():
                 tensor = self.stretch.network.by_name[name]
                 start, stop = needed[name]
@@ -198,11 +211,11 @@ class _Cut:
 
     def _named(self, tensor: str, strip: int) -> str:
         # What one stretch makes in strips, the next one may read in other strips.
-        return strip_name(f"{tensor} for" if tensor in self._whole else tensor, strip + 1)
+        return strip_name(f"{tensor} for" if tensor in self._whole else tensor, strip)
 
-    def _op(self, walk: Walk, strip: int) -> Op:
+    def _op(self, walk: Walk, strip: int, needed: Mapping[str, Columns]) -> Op:
         """An op with its loop cut to a strip's columns, indices from where its tensors start."""
-        op, needed = walk.op, self.strips[strip]
+        op = walk.op
         start, stop = needed[walk.result]
         inputs = list(op.inputs)
         for reach in walk.reaches:
@@ -214,24 +227,22 @@ class _Cut:
             inputs[reach.operand] = replace(operand, tensor=named, index=tuple(index))
         return replace(
             op,
-            name=strip_name(op.name, strip + 1),
+            name=strip_name(op.name, strip),
             dims=tuple([(d, stop - start if d == walk.loop else size) for d, size in op.dims]),
             inputs=tuple(inputs),
             outputs=(replace(op.outputs[0], tensor=self._named(walk.result, strip)),),
         )
 
-    def _view(self, name: str, strip: int) -> Op:
+    def _view(self, name: str, strip: int, columns: Columns) -> Op:
         """A slice: the columns of a tensor that a strip needs, where they lie."""
-        start, stop = self.strips[strip][name]
+        start, stop = columns
         part = self._named(name, strip)
         return self._move(name, stop - start, "slice", part, [(name, start)])
 
     def _join(self) -> Op:
         """A concatenation: the last result, of which every strip makes its columns in place."""
         name = self.stretch.result
-        parts = [
-            (self._named(name, strip), -needed[name][0]) for strip, needed in enumerate(self.strips)
-        ]
+        parts = [(self._named(name, strip), -needed[name][0]) for strip, needed in self.strips]
         return self._move(name, self.stretch.columns, "concat", name, parts)
 
     def _move(
@@ -254,4 +265,5 @@ class _Cut:
             inputs=tuple(inputs),
             outputs=(Operand(name="O", tensor=result, index=plain),),
             accumulator_bits=tensor.bits,
+            attributes=(("axis", axis),),
         )

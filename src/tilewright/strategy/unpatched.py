@@ -9,11 +9,12 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 from tilewright.network.graph import Op
+from tilewright.program.cascade import Strategy
 from tilewright.program.model import Access, Box, Buffer, Program, Task, Timetable, View
 from tilewright.program.stages import Stage
 from tilewright.program.strips import strip_name
 from tilewright.program.tiles import label
-from tilewright.strategy.patches import Patches
+from tilewright.strategy.patches import OpStrip, Patches
 
 
 def unpatched(timetable: Timetable, patches: Patches) -> Timetable | None:
@@ -41,6 +42,18 @@ def unpatched_stages(stages: Sequence[Stage], patches: Patches) -> tuple[Stage, 
         first, *fused = [ops[name] for name in names] or [stage.op, *stage.fused]
         found.append(Stage(op=first, fused=tuple(fused), worker=stage.worker))
     return tuple(found)
+
+
+def unpatched_strategy(strategy: Strategy, patches: Patches) -> Strategy:
+    """The strategy with tensors of the network in place of their strips."""
+    if strategy.gone is None:
+        return strategy
+    parts = [patches.tensors.get(name) for name in strategy.gone]
+    names = [
+        name if part is None else part.tensor
+        for name, part in zip(strategy.gone, parts, strict=True)
+    ]
+    return replace(strategy, gone=tuple(dict.fromkeys(names)))
 
 
 @dataclass(frozen=True)
@@ -147,22 +160,23 @@ class _Back:
                 for dim, start, stop in task.tile
             ]
         )
-        op, cut = self._ops[part.op], self._ops[task.op]
-        name, now = label(task.op, _ranges(task.tile), cut), _ranges(tile)
-        is_named_so = task.name.startswith(name)
-        # What stands behind the name says that a task is done again.
-        again = task.name[len(name) :]
         return replace(
             task,
-            name=label(strip_name(part.op, part.strip), now, op) + again
-            if is_named_so
-            else task.name,
+            name=self._name(task, part, tile),
             reads=reads,
             writes=writes,
             op=part.op,
             fused=tuple([self.patches.ops[name].op for name in task.fused]),
             tile=tile,
         )
+
+    def _name(self, task: Task, part: OpStrip, tile: Sequence[tuple[str, int, int]]) -> str:
+        """The name of a task, with its ranges as the network's op has them."""
+        sizes, cut_sizes = (self._ops[name].sizes for name in (part.op, task.op))
+        before = label(task.op, _ranges(task.tile), cut_sizes)
+        now = label(strip_name(part.op, part.strip), _ranges(tile), sizes)
+        # What stands behind the name says that a task is done again.
+        return now + task.name[len(before) :] if task.name.startswith(before) else task.name
 
     @cached_property
     def _ops(self) -> dict[str, Op]:

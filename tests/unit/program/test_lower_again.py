@@ -10,7 +10,7 @@ from tilewright.mapping.search import Mapped
 from tilewright.network.graph import Network
 from tilewright.network.zoo import layers
 from tilewright.program.cascade import PLAIN, Cascade, Strategy
-from tilewright.program.lower import Prepared, lower, prepare
+from tilewright.program.lower import Prepared, laid_out, lower, prepare
 from tilewright.program.model import Program, Task
 from tilewright.program.places import places_of
 
@@ -51,6 +51,39 @@ def test_candidates_are_the_same_whatever_was_lowered_before(cores: int) -> None
         alone = lower(fresh(small), "latency", strategy).program
         assert found.buffers == alone.buffers
         assert unnumbered(found) == unnumbered(alone)
+
+
+def test_what_was_decided_alike_is_emitted_once() -> None:
+    prepared = fresh(Small(size_bytes=64 * 1024, dma=True))
+    first = lower(prepared, "latency").program
+    # All that is made takes 8 x 24 x 24 + 2 x 16 x 24 x 24 B and less: it is kept here as there.
+    larger = places_of(small_machine(Small(size_bytes=128 * 1024, dma=True)))
+    again = lower(replace(prepared, places=larger), "latency").program
+    assert again.tasks is first.tasks
+    assert again.spaces == larger.spaces != first.spaces
+    smaller = places_of(small_machine(Small(size_bytes=8 * 1024, dma=True)))
+    other = lower(replace(prepared, places=smaller), "latency").program
+    assert other.tasks != first.tasks
+
+
+def test_constants_that_come_whole_in_a_larger_scratchpad_alone_make_another_program() -> None:
+    net = layers.draft("biased", 8)
+    data = layers.given(net, "x", (1, 2, 4, 4))
+    made = net.finish(layers.conv(net, "c", data, 256, layers.square(1)))
+    # The bias takes 256 x 4 B: whole where that is no more than a 16th of the scratchpad.
+    sizes = [8 * 1024, 16 * 1024]
+    machines = [small_machine(Small(size_bytes=size, dma=True)) for size in sizes]
+    prepared = prepare(made, machines[0], made.ops, QUICK)
+    tiling = lower(prepared, "latency").layout.tilings[0]
+    halves = replace(tiling, order=("K",), lengths={**tiling.lengths, "K": 128})
+    loaded = []
+    for machine in machines:
+        there = replace(prepared, places=places_of(machine))
+        layout = replace(laid_out(there, "latency"), tilings=(halves,))
+        program = lower(there, "latency", layout=layout).program
+        loads = [w.box for t in program.tasks if t.kind == "load" for w in t.writes]
+        loaded.append([box for box in loads if len(box) == 1])
+    assert loaded == [[((0, 128),), ((128, 256),)], [((0, 256),)]]
 
 
 @pytest.mark.parametrize(

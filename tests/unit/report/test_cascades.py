@@ -51,6 +51,7 @@ def test_what_only_passes_through_rolling_buffers_does_not_wait_outside() -> Non
         "cascades": [],
         "waits_outside": None,
         "frugal": False,
+        "strips": [],
     }
 
 

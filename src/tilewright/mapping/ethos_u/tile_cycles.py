@@ -2,7 +2,7 @@
 
 from array import array
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property
 from math import ceil
@@ -36,6 +36,8 @@ class EthosU:
     """Where constants of the hardware's own come from: tables, and numbers of a softmax."""
     formats: Mapping[str, Format]
     """By tensor; linear where nothing is said."""
+    known_storages: dict[object, Storages] = field(default_factory=dict, compare=False, repr=False)
+    """Where steps find and leave their feature maps: the same for all tiles of an op."""
 
     def storage(self, tensor: str) -> Storage:
         """Where a tensor lies, and in which format."""
@@ -84,17 +86,22 @@ def fewest_cycles(op: Op, network: Network, ethos_u: EthosU) -> float | None:
 
 def _storages(tile: Tile, step: Step, ethos_u: EthosU, ends: tuple[bool, bool]) -> Storages:
     """Where a step finds and leaves its feature maps; between two steps they lie linear."""
-    is_first, is_last = ends
-    between = Storage(ethos_u.near)
-    inputs = [ethos_u.storage(operand.tensor) for operand in tile.of.op.inputs[:2]]
-    result = (tile.of, *tile.fused)[-1].op.outputs[0]
-    second = inputs[-1] if is_first else between
-    return Storages(
-        input=inputs[0] if is_first else between,
-        output=ethos_u.storage(result.tensor) if is_last else between,
-        second_input=Storage(ethos_u.far) if step.second_is_constant else second,
-        scales=ethos_u.near,
-    )
+    read = [operand.tensor for operand in tile.of.op.inputs[:2]]
+    made = (tile.of, *tile.fused)[-1].op.outputs[0].tensor
+    key = (*read, made, ends, step.second_is_constant)
+    found = ethos_u.known_storages.get(key)
+    if found is None:
+        is_first, is_last = ends
+        between = Storage(ethos_u.near)
+        inputs = [ethos_u.storage(tensor) for tensor in read]
+        second = inputs[-1] if is_first else between
+        found = ethos_u.known_storages[key] = Storages(
+            input=inputs[0] if is_first else between,
+            output=ethos_u.storage(made) if is_last else between,
+            second_input=Storage(ethos_u.far) if step.second_is_constant else second,
+            scales=ethos_u.near,
+        )
+    return found
 
 
 def _step_cycles(step: Step, ethos_u: EthosU, storages: Storages) -> int | None:

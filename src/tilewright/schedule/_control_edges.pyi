@@ -1,0 +1,3 @@
+from array import array
+
+def edges(given: tuple[array[int], ...], n_queues: int, n_spaces: int, n_axes: int, /) -> bytes: ...

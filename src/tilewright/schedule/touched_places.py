@@ -1,0 +1,116 @@
+"""Where tasks touch memory: the places for which others may have to wait, by number."""
+
+from dataclasses import dataclass
+
+from tilewright.program.model import Access, Box, Buffer, Program, Timetable
+from tilewright.schedule.place_edges import Place
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TouchedPlaces:
+    """Each place once, and by task the numbers of those that it reads and that it writes."""
+
+    places: list[Place]
+    spaces: list[int]
+    """By place the number of the space that it lies in."""
+    n_spaces: int
+    rows: list[int]
+    rows_at: list[int]
+    """Where in `rows` begins what task 0 reads, what it writes, what task 1 reads, and so on."""
+
+    def rows_of(self, task: int, is_write: bool) -> list[int]:
+        """The numbers of places that a task reads, or that it writes."""
+        side = 2 * task + is_write
+        return self.rows[self.rows_at[side] : self.rows_at[side + 1]]
+
+
+def touched_places(timetable: Timetable) -> TouchedPlaces:
+    """The places that tasks touch.
+
+    Where all boxes of a root are without gaps they are taken as ranges of addresses, so that only
+    neighbours meet; otherwise as boxes of all its addresses. What is given and never written keeps
+    its place to the end, so nobody waits for its readers.
+    """
+    program = timetable.program
+    roots = [n if b.view is None else b.view.buffer for n, b in enumerate(program.buffers)]
+    numbers, rows, rows_at = _touched(program, roots)
+    boxes = [_box_in_root(program, access) for access in numbers]
+    ranges: list[tuple[int, int] | None] = []
+    with_gaps: set[int] = set()
+    for access, box in zip(numbers, boxes, strict=True):
+        root = roots[access.buffer]
+        ends = _byte_range(program.buffers[root], box)
+        ranges.append(ends)
+        if ends is None:
+            with_gaps.add(root)
+    places: list[Place] = []
+    for access, box, ends in zip(numbers, boxes, ranges, strict=True):
+        root = roots[access.buffer]
+        base = timetable.addresses[root]
+        if ends is None or root in with_gaps:
+            ends = 0, program.buffers[root].size_bytes
+        places.append(Place(base + ends[0], base + ends[1], root, box))
+    space_numbers = {space.name: number for number, space in enumerate(program.spaces)}
+    return TouchedPlaces(
+        places=places,
+        spaces=[space_numbers[program.buffers[place.holder].space] for place in places],
+        n_spaces=len(program.spaces),
+        rows=rows,
+        rows_at=rows_at,
+    )
+
+
+def _touched(program: Program, roots: list[int]) -> tuple[dict[Access, int], list[int], list[int]]:
+    """Boxes of buffers that share memory, numbered, and by task which it touches."""
+    given = _never_written(program, roots)
+    memories = [space.name for space in program.spaces if space.kind in ("scratchpad", "external")]
+    is_shared = [
+        buffer.space in memories and root not in given
+        for buffer, root in zip(program.buffers, roots, strict=True)
+    ]
+    numbers: dict[Access, int] = {}
+    rows: list[int] = []
+    rows_at = [0]
+    for task in program.tasks:
+        for accesses in (task.reads, task.writes):
+            rows += [
+                numbers.setdefault(access, len(numbers))
+                for access in accesses
+                if is_shared[access.buffer]
+            ]
+            rows_at.append(len(rows))
+    return numbers, rows, rows_at
+
+
+def _never_written(program: Program, roots: list[int]) -> set[int]:
+    written = {roots[access.buffer] for task in program.tasks for access in task.writes}
+    return {roots[number] for number in program.given} - written
+
+
+def _byte_range(buffer: Buffer, box: Box | None) -> tuple[int, int] | None:
+    """The bytes of a buffer that a box takes; None if there are gaps between them."""
+    if box is None or box == buffer.box:
+        return 0, buffer.size_bytes
+    # Axes behind the last one that the box cuts are whole, so only those before it make gaps.
+    first = last = 0
+    step, is_cut = 1, False
+    for (begin, end), (start, stop) in zip(reversed(box), reversed(buffer.box), strict=True):
+        if is_cut and end - begin != 1:
+            return None
+        is_cut = is_cut or (begin, end) != (start, stop)
+        first += (begin - start) * step
+        last += (end - 1 - start) * step
+        step *= stop - start
+    elements = max(1, step)
+    return first * buffer.size_bytes // elements, -(-(last + 1) * buffer.size_bytes // elements)
+
+
+def _box_in_root(program: Program, access: Access) -> Box | None:
+    """The box of an access in its root's coordinates; None, that is all, under another shape."""
+    buffer = program.buffers[access.buffer]
+    if buffer.view is None:
+        return access.box
+    if buffer.view.origin is None:
+        return None
+    axes = zip(access.box, buffer.box, buffer.view.origin, strict=True)
+    return tuple([(begin - start + at, end - start + at) for (begin, end), (start, _), at in axes])

@@ -1,0 +1,190 @@
+"""Looking for stretches of a network that have to run in strips, and for the fewest strips.
+
+How far the choice of cascades gets tells where there is too little room. A stretch around that
+place is cut into strips that lead through it, and so on until there is room for everything.
+"""
+
+from bisect import bisect_left
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import cached_property
+
+from tilewright.network.graph import Network, Op
+from tilewright.program.lower import Prepared
+from tilewright.strategy.choose import ChooseOptions, reached
+from tilewright.strategy.columns import Stretch, stretch_of
+from tilewright.strategy.patches import Strips, patched
+from tilewright.strategy.scene import scene_of
+
+STRIP_COUNTS = (2, 3, 4, 6, 8)
+"""Into how many strips a stretch may be cut."""
+
+MOST_STRETCHES = 12
+"""So many stretches run in strips at most."""
+
+MOST_AROUND = 3
+"""So many stretches around one place are tried, the shortest ones."""
+
+MOST_BEGINNINGS = 2
+"""They begin at so many places before it."""
+
+MOST_TRIALS = 24
+"""So often it is looked how far the choice of cascades gets."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Trial:
+    """How far the choice of cascades gets with some stretches in strips."""
+
+    strips: Strips
+    stuck: int
+    """The place in the order of the first op for which there is no room."""
+
+
+@dataclass
+class StripSearch:
+    """Looks for stretches, from the first op without room to the last."""
+
+    network: Network
+    order: tuple[Op, ...]
+    options: ChooseOptions
+    prepared_of: Callable[[Network, tuple[Op, ...]], Prepared]
+    """A network, with its ops in an order, on a machine with as much room as strips may take."""
+    trials_left: int = MOST_TRIALS
+
+    def found(self) -> Iterator[Strips]:
+        """Stretches and strips with which there seems to be room for everything."""
+        trial = self._trial(())
+        if trial is not None and trial.stuck < len(self.order):
+            for strips in self._completed(trial):
+                if self._leads_through(strips):
+                    yield self._with_fewer(strips)
+
+    def _completed(self, trial: _Trial) -> Iterator[Strips]:
+        """The strips of a trial, and of more stretches, that lead through everything."""
+        if trial.stuck == len(self.order):
+            yield trial.strips
+            return
+        blocked, tried = trial.stuck, 0
+        for stretch in self._stretches(trial):
+            # What leads up to a place from which nothing leads on is of no use.
+            if self._end(stretch) < blocked:
+                continue
+            if tried == MOST_AROUND:
+                return
+            tried += 1
+            further = self._through(trial.strips, stretch)
+            if further is not None:
+                yield from self._completed(further)
+                blocked = further.stuck if further.stuck < len(self.order) else blocked
+
+    def _through(self, strips: Strips, stretch: Stretch) -> _Trial | None:
+        """A trial with one more stretch in strips that leads through it."""
+        counts = _counts(stretch)
+        # The first stretch tells whether strips help at all; for others two are mostly enough.
+        for count in dict.fromkeys((*counts[:1], *counts[-1:]) if strips else counts[-1:]):
+            trial = self._trial((*strips, (stretch, count)))
+            if trial is not None and trial.stuck > self._end(stretch):
+                return trial
+        return None
+
+    def _with_fewer(self, strips: Strips) -> Strips:
+        """As few strips of each stretch, the first one first, as still lead through everything."""
+        for at, (stretch, most) in enumerate(strips):
+            fewer = [
+                (*strips[:at], (stretch, count), *strips[at + 1 :])
+                for count in _counts(stretch)
+                if count < most
+            ]
+            fewest = bisect_left(fewer, True, key=self._leads_through)
+            strips = fewer[fewest] if fewest < len(fewer) else strips
+        return strips
+
+    def _leads_through(self, strips: Strips) -> bool:
+        """Whether there is room for everything with all strips."""
+        trial = self._trial(strips, two_of_each=False)
+        return trial is not None and trial.stuck == len(self.order)
+
+    def _trial(self, strips: Strips, *, two_of_each: bool = True) -> _Trial | None:
+        """How far one gets with strips; None if there cannot be so many, or no more trials."""
+        patches = patched(self.network, self.order, strips, two_of_each=two_of_each)
+        if patches is None or not self.trials_left:
+            return None
+        self.trials_left -= 1
+        prepared = self.prepared_of(patches.network, patches.network.ops)
+        scene = scene_of(prepared)
+        if scene is None:
+            return None
+        number = reached(scene, self.options)
+        if number == len(prepared.stages):
+            return _Trial(strips, len(self.order))
+        name = prepared.stages[number].op.name
+        return _Trial(strips, self._place[patches.ops[name].op if name in patches.ops else name])
+
+    @cached_property
+    def _place(self) -> dict[str, int]:
+        """By op its place in the order."""
+        return {op.name: place for place, op in enumerate(self.order)}
+
+    def _end(self, stretch: Stretch) -> int:
+        """The place of a stretch's last op in the order."""
+        return self._place[stretch.walks[-1].op.name]
+
+    def _stretches(self, trial: _Trial) -> Iterator[Stretch]:
+        """Stretches around the op without room whose ends leave some, short ones first."""
+        first = max((self._end(stretch) for stretch, _ in trial.strips), default=-1)
+        begins = [place for place in self._cuts if first <= place < trial.stuck]
+        pairs = [
+            (end - begin, end)
+            for begin in begins[-MOST_BEGINNINGS:]
+            for end in self._cuts
+            if end >= trial.stuck and self._cuts[begin] + self._cuts[end] < self._room
+        ]
+        for length, end in sorted(pairs) if len(trial.strips) < MOST_STRETCHES else ():
+            stretch = stretch_of(self.network, self.order[end + 1 - length : end + 1])
+            if stretch is not None and _counts(stretch):
+                yield stretch
+
+    @cached_property
+    def _cuts(self) -> dict[int, int]:
+        """Places behind which one tensor alone is wanted, and its bytes.
+
+        Before the first op there is nothing but inputs, which need not be there as a whole.
+        """
+        last = {o.tensor: place for place, op in enumerate(self.order) for o in op.inputs}
+        last |= {tensor.name: len(self.order) for tensor in self.network.outputs}
+        found, alive = {-1: 0}, dict[str, None]()
+        for place, op in enumerate(self.order):
+            alive |= {operand.tensor: None for operand in op.outputs}
+            alive = {name: None for name in alive if last.get(name, place) > place}
+            # A tensor that is made on the way, or lies in another one, has no place of its own.
+            made = self._results.get(op.outputs[0].tensor)
+            if made is not None and [*alive] == [op.outputs[0].tensor]:
+                found[place] = made
+        return found
+
+    @cached_property
+    def _whole(self) -> Prepared:
+        """The network without strips."""
+        return self.prepared_of(self.network, self.order)
+
+    @cached_property
+    def _results(self) -> dict[str, int]:
+        """Tensors that stages make, in storage of their own, and their bytes."""
+        storage = self._whole.storage
+        names = [stage.results[0].tensor for stage in self._whole.stages]
+        return {
+            name: self.network.by_name[name].size_bytes
+            for name in names
+            if storage[name].root == name
+        }
+
+    @cached_property
+    def _room(self) -> int:
+        spaces = self._whole.places.spaces
+        return sum(space.size_bytes for space in spaces if space.kind == "scratchpad")
+
+
+def _counts(stretch: Stretch) -> list[int]:
+    """Into how many strips a stretch may be cut, few first."""
+    return [count for count in STRIP_COUNTS if count <= stretch.columns]

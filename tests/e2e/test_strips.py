@@ -1,0 +1,100 @@
+"""Networks that fit in strips of columns only: plans, what commands tell of them, and replays."""
+
+import json
+from functools import cache
+from math import prod
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+from tests.reference_data import ABSENT, REFERENCE_DATA
+
+from tilewright import load_machine, load_network, plan
+from tilewright.cli import tilewright
+from tilewright.machine.limits import with_memory_limits
+from tilewright.machine.model import Machine
+from tilewright.network.kinds import is_mac
+from tilewright.planner import Plan
+from tilewright.program.strips import strip_of
+from tilewright.replay.verify import verify
+
+MOBILENET = REFERENCE_DATA / "models" / "coral_mobilenet_v2_1.0_224_quant.tflite"
+SIZE_BYTES = 1_408
+LENET = ["lenet5", "--on", "ethos_u55_128", "--memory-limit", f"sram={SIZE_BYTES} B"]
+
+
+def macs_of_tasks(found: Plan) -> int:
+    """Multiplications, those in padding included, as the tiles of tasks have them."""
+    kinds = {op.name: op.kind for op in found.network.ops}
+    return sum(
+        prod(stop - start for _, start, stop in task.tile)
+        for task in found.program.tasks
+        if task.kind == "compute" and is_mac(kinds[task.op])
+    )
+
+
+def macs_of_network(found: Plan) -> int:
+    return sum(op.points for op in found.network.ops if is_mac(op.kind))
+
+
+@cache
+def lenet() -> Plan:
+    return plan(load_network("lenet5"), with_sram("ethos_u55_128", SIZE_BYTES))
+
+
+def with_sram(machine: str, size_bytes: int) -> Machine:
+    return with_memory_limits(load_machine(machine), (("sram", size_bytes),))
+
+
+def test_a_network_fits_in_strips_where_it_does_not_else() -> None:
+    found = lenet()
+    # Strips are only looked for where nothing else fits. The plan is checked, and replayed.
+    assert found.strips
+    assert found.network == load_network("lenet5")
+    assert verify(found.timetable, found.network).agrees
+    assert found.peak_bytes["sram"] <= SIZE_BYTES
+    names = {name for strips in found.strips for name in strips.ops}
+    in_strips = [task for task in found.program.tasks if strip_of(task)]
+    assert {name for task in in_strips for name in (task.op, *task.fused)} == names
+
+
+def test_what_is_computed_again_is_what_tasks_compute_beyond_the_network() -> None:
+    found = lenet()
+    again = sum(strips.macs_again for strips in found.strips)
+    assert again == macs_of_tasks(found) - macs_of_network(found) > 0
+
+
+def test_no_strips_where_there_is_room() -> None:
+    assert plan(load_network("lenet5"), with_sram("ethos_u55_128", 16 * 1024)).strips == ()
+
+
+def test_the_command_tells_which_ops_run_in_strips(tmp_path: Path) -> None:
+    shown = CliRunner().invoke(tilewright, ["plan", *LENET, "--verify", "-o", str(tmp_path)])
+    assert shown.exit_code == 0, shown.output
+    told = next(line for line in shown.output.splitlines() if line.startswith("strips"))
+    assert "ops in strips of columns: conv1 to " in told
+    assert "more multiplications" in told
+    record = json.loads((tmp_path / "plan.json").read_text(encoding="utf-8"))
+    (strips,) = record["strategy"]["strips"]
+    assert strips["ops"][0] == "conv1"
+    assert strips["strips"] > 1
+    assert strips["macs_again"] > 0
+    assert len(record["op_list"]) == len({op["name"] for op in record["op_list"]})
+    again = CliRunner().invoke(tilewright, ["replay", str(tmp_path), "--json"])
+    assert json.loads(again.output)["agrees"]
+
+
+def test_the_refusal_is_that_of_the_network_if_strips_do_not_help() -> None:
+    arguments = [*LENET[:-1], "sram=512 B"]
+    shown = CliRunner().invoke(tilewright, ["plan", *arguments])
+    assert shown.exit_code == 3
+    assert "strip" not in shown.output
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not MOBILENET.exists(), reason=ABSENT)
+@pytest.mark.parametrize("machine", ["ethos_u55_128", "ethos_u55_256"])
+def test_mobilenet_v2_fits_in_64_kib(machine: str) -> None:
+    found = plan(load_network(MOBILENET), with_sram(machine, 64 * 1024))
+    assert found.peak_bytes["sram"] <= 64 * 1024
+    assert sum(strips.macs_again for strips in found.strips) < 0.1 * macs_of_network(found)

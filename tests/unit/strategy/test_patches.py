@@ -1,0 +1,145 @@
+"""Strips by hand: the columns that they need, their ops and tensors, and how plans go back."""
+
+from functools import cache
+
+from tests.small_machines import Small, small_machine
+from tests.strip_cases import InStrips, in_strips, tower
+
+from tilewright.network.graph import Index, Network
+from tilewright.network.zoo import layers
+from tilewright.program.cascade import Strategy
+from tilewright.program.model import Task
+from tilewright.program.strips import strip_name, strip_of
+from tilewright.strategy.columns import Stretch, stretch_of
+from tilewright.strategy.patches import patched
+from tilewright.strategy.unpatched import unpatched_strategy
+
+COLUMNS = 3
+"""The axis of columns in batch, channels, rows, columns."""
+
+
+def stretch(network: Network, first: int, last: int) -> Stretch:
+    found = stretch_of(network, network.ops[first:last])
+    assert found is not None
+    return found
+
+
+@cache
+def planned() -> InStrips:
+    """The first four ops of the tower in two strips of the pool's ten columns."""
+    machine = small_machine(Small(kind="ends", size_bytes=16 * 1024, dma=True))
+    network = tower()
+    made = in_strips(network, machine, ((stretch(network, 0, 4), 2),))
+    assert made is not None
+    return made
+
+
+def test_a_strip_needs_the_columns_around_its_own() -> None:
+    # Columns 5 to 10 of the pool are made of 10 to 20 of the sum, whose windows of three reach one
+    # column further: the depthwise convolution reads 9 to 20, and the first one 8 to 20.
+    found = stretch(tower(), 0, 4)
+    assert found.columns == 10
+    assert found.needed(5, 10) == {
+        "pool": (5, 10),
+        "sum": (10, 20),
+        "depthwise": (10, 20),
+        "first": (9, 20),
+        "x": (8, 20),
+    }
+
+
+def test_a_strip_needs_what_any_of_several_readers_needs() -> None:
+    net = layers.draft("fork", 8)
+    data = layers.conv(net, "start", layers.given(net, "x", (1, 2, 4, 8)), 3, layers.square(1))
+    near = layers.activation(net, "near", data, "sigmoid")
+    far = layers.conv(net, "far", data, 3, layers.square(3, 1, 1))
+    network = net.finish(layers.add(net, "sum", near, far))
+    # The window of three reaches a column further than the activation, on both sides.
+    needed = stretch(network, 0, 4).needed(3, 5)
+    assert needed is not None
+    assert needed["start"] == needed["x"] == (2, 6)
+
+
+def test_the_columns_of_strips_are_counted_from_where_they_start() -> None:
+    network = tower()
+    patches = patched(network, network.ops, ((stretch(network, 0, 4), 2),))
+    assert patches is not None
+    ops = {op.name: op for op in patches.network.ops}
+    assert patches.network.by_name["x strip 2"].shape == (1, 3, 9, 12)
+    assert patches.network.by_name["first strip 2"].shape == (1, 5, 9, 11)
+    # Column 0 of this strip is column 9 of the network's; its window begins at 8, where x does.
+    assert dict(ops["first strip 2"].dims)["OX"] == 11
+    index = ops["first strip 2"].inputs[0].index
+    assert index is not None
+    assert index[COLUMNS] == Index((("OX", 1), ("FX", 1)), 0)
+    # In the first strip it begins in the padding, as it did.
+    index = ops["first strip 1"].inputs[0].index
+    assert index is not None
+    assert index[COLUMNS] == Index((("OX", 1), ("FX", 1)), -1)
+
+
+def test_what_is_computed_again_is_counted() -> None:
+    network = tower()
+    patches = patched(network, network.ops, ((stretch(network, 0, 4), 2),))
+    assert patches is not None
+    # The first convolution makes columns 0 to 11 and 9 to 20, two of them twice: 2 columns of 9
+    # rows and 5 channels, each of 3 x 3 x 3 products.
+    assert [figures.macs_again for figures in patches.figures] == [2 * 9 * 5 * 27]
+
+
+def test_a_stretch_ends_before_what_needs_all_columns() -> None:
+    net = layers.draft("pooled", 8)
+    data = layers.conv(net, "conv", layers.given(net, "x", (1, 2, 6, 6)), 3, layers.square(3))
+    network = net.finish(layers.global_average_pool(net, "all", data))
+    assert stretch_of(network, network.ops[:1]) is not None
+    assert stretch_of(network, network.ops) is None
+
+
+def test_there_are_no_more_strips_than_columns() -> None:
+    network = tower()
+    whole = stretch(network, 0, 4)
+    assert patched(network, network.ops, ((whole, 10),)) is not None
+    assert patched(network, network.ops, ((whole, 11),)) is None
+
+
+def test_a_second_stretch_reads_the_result_of_the_first_where_it_lies() -> None:
+    network = tower()
+    strips = ((stretch(network, 0, 4), 2), (stretch(network, 4, 6), 2))
+    patches = patched(network, network.ops, strips)
+    assert patches is not None
+    kinds = [op.kind for op in patches.network.ops]
+    assert kinds.count("concat") == 2
+    assert kinds.count("slice") == 2
+    # The window of three needs one column of the other half.
+    assert patches.network.by_name["pool for strip 1"].shape == (1, 5, 4, 6)
+
+
+def test_a_plan_has_the_network_s_own_names_again() -> None:
+    made = planned()
+    program, network = made.timetable.program, made.network
+    assert {task.op for task in program.tasks if task.op} == {op.name for op in network.ops}
+    assert {buffer.tensor for buffer in program.buffers} <= set(network.by_name)
+    second = [task for task in program.tasks if strip_of(task) == 2 and task.op == "first"]
+    spans = {(start, stop) for task in second for dim, start, stop in task.tile if dim == "OX"}
+    assert (min(start for start, _ in spans), max(stop for _, stop in spans)) == (9, 20)
+    # The input is given once, as a whole; strips are views of it.
+    given = [program.buffers[number] for number in program.given]
+    assert [buffer.box for buffer in given if buffer.tensor == "x"] == [
+        ((0, 1), (0, 3), (0, 9), (0, 20))
+    ]
+
+
+def test_a_strategy_names_the_network_s_tensors() -> None:
+    gone = unpatched_strategy(Strategy(gone=("x strip 1", "x strip 2")), planned().patches).gone
+    assert gone == ("x",)
+
+
+def test_a_task_says_of_which_strip_it_is() -> None:
+    def named(name: str, op: str) -> Task:
+        return Task(name=name, kind="compute", engine="core", cycles=1, op=op)
+
+    assert strip_of(named(strip_name("conv", 3), "conv")) == 3
+    assert strip_of(named("conv strip 12 [OX0:4]#7", "conv")) == 12
+    assert strip_of(named("conv [OX0:4]", "conv")) == 0
+    # An op whose own name looks like that of a strip is in none.
+    assert strip_of(named("conv strip 3", "conv strip 3")) == 0
