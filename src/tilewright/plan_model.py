@@ -61,8 +61,8 @@ class PlanOptions:
     memory_trials: int = 6
     """How often the objective `memory` tries still smaller scratchpads than hold a plan."""
     smaller_tasks: int = 5_000
-    """Plans in ever smaller scratchpads are candidates too, until one has more tasks than this; for
-    the objective `traffic`, whenever less may be moved in them."""
+    """Tiles for ever smaller scratchpads are candidates too, until a program has more tasks, or
+    twice as many where they promise much; for `traffic`, whenever less may be moved with them."""
     thorough: bool = False
     """Whether plans for half of the scratchpads, a quarter and so on are all made, however long it
     takes: more memory is then never worse than half of it. Not for the objective `memory`."""

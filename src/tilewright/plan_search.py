@@ -104,13 +104,12 @@ def _with_smaller_tiles(
         if not _is_worth_it(smaller, plain, best, n_tasks):
             break
         found, seen = _best_on(smaller, best, known)
-        if seen and all(_is_known(candidate, known) for candidate in seen):
-            continue
-        known += seen
         before, best = best, found or best
-        is_better = best.value(goal)[0] < WORTHWHILE * before.value(goal)[0]
         if best is before and _is_good(drafts, best):
             break
+        if not all(_is_known(candidate, known) for candidate in seen):
+            is_better = best.value(goal)[0] < WORTHWHILE * before.value(goal)[0]
+        known += seen
     return best
 
 

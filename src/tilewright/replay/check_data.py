@@ -14,10 +14,11 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from tilewright.errors import Problem
-from tilewright.program.model import Access, Box, Timetable
+from tilewright.program.model import Access, Box, Program, Timetable
 from tilewright.program.strips import strip_of
 from tilewright.replay.check_accesses import Accesses, volumes
 from tilewright.replay.check_boxes import (
+    Ints,
     Shape,
     any_overlap,
     box_at,
@@ -150,35 +151,36 @@ def _later_makers(
     Copies of a task that compute the same again (their names have a `#`) change nothing, nor does
     another strip: it has sums of its own.
     """
-    program, tasks = timetable.program, timetable.program.tasks
-    ops: dict[tuple[str, int], int] = {}
-    op = np.array(
-        [
-            ops.setdefault((task.op, strip_of(task)), len(ops))
-            if task.op and "#" not in task.name
-            else -1
-            for task in tasks
-        ],
-        dtype=np.int64,
-    )[accesses.task]
-    rows = np.flatnonzero(accesses.is_write & (op >= 0) & (volumes(accesses.boxes) > 0))
-    made = op[rows] * len(program.buffers) + accesses.tensors[accesses.buffer[rows]]
-    rows, made = rows[np.argsort(made, kind="stable")], np.sort(made)
+    program = timetable.program
     later: dict[int, list[tuple[int, str, Box]]] = defaultdict(list)
-    for together in np.split(rows, np.flatnonzero(np.diff(made)) + 1):
-        if len(together) < 2 or not any_overlap(*accesses.boxes[:, :, together]):
+    for rows in _made_together(program, accesses):
+        if len(rows) < 2 or not any_overlap(*accesses.boxes[:, :, rows]):
             continue
-        tensor = program.buffers[int(accesses.buffer[together[0]])].tensor
-        numbers, axes = accesses.task[together].tolist(), accesses.n_axes[together].tolist()
-        boxes = [
-            box_at(accesses.boxes, row, n) for row, n in zip(together.tolist(), axes, strict=True)
-        ]
+        tensor = program.buffers[int(accesses.buffer[rows[0]])].tensor
+        numbers = accesses.task[rows].tolist()
         starts = [timetable.slots[number].start_cycle for number in numbers]
+        boxes = [box_at(accesses.boxes, row, int(accesses.n_axes[row])) for row in rows.tolist()]
         parts = sorted(dict.fromkeys(zip(starts, numbers, boxes, strict=True)))
         for i, j in overlapping_pairs([box for _, _, box in parts]):
             if parts[i][1] != parts[j][1]:
                 later[parts[i][1]].append((parts[j][1], tensor, parts[j][2]))
     return later
+
+
+def _made_together(program: Program, accesses: Accesses) -> list[Ints]:
+    """What is written of each tensor by the tasks of each op, or strip of it."""
+    numbers: dict[tuple[str, int], int] = {}
+    by_task = [
+        numbers.setdefault((task.op, strip_of(task)), len(numbers))
+        if task.op and "#" not in task.name
+        else -1
+        for task in program.tasks
+    ]
+    op = np.array(by_task, dtype=np.int64)[accesses.task]
+    rows = np.flatnonzero(accesses.is_write & (op >= 0) & (volumes(accesses.boxes) > 0))
+    made = op[rows] * len(program.buffers) + accesses.tensors[accesses.buffer[rows]]
+    rows, made = rows[np.argsort(made, kind="stable")], np.sort(made)
+    return np.split(rows, np.flatnonzero(np.diff(made)) + 1)
 
 
 def _make(walk: Walk, access: Access, maker: int) -> None:

@@ -150,8 +150,9 @@ def _widest_axis(buffer: Ints, begins: Ints) -> Ints:
 def _own_writes(
     touches: _Touches, reads: Ints, writes: Ints
 ) -> tuple[tuple[Ints, Ints], Ints, Flags]:
-    """Reads with all earlier writes to their buffers that they meet, from which turn on that is,
-    and whether these fill what is read.
+    """Reads paired with the earlier writes to their buffers that they meet.
+
+    By read also the turn of the first of these, and whether they fill what is read.
     """
     n_turns = int(touches.turn.max(initial=0)) + 2
     keys = touches.buffer * n_turns + touches.turn + 1

@@ -115,3 +115,15 @@ def test_another_view_may_only_write_over_what_is_read_no_more(
     view = draft.buffer("z@cmx[0]", rows(0, 1), 32 + 4 * row, View(2, (row, 0)))
     draft.task("other[0]", ("core[0].vector", start, 1), (), (Access(view, rows(0, 1)),))
     assert settled(draft).is_settled[2:] == [is_right, is_right]
+
+
+def test_what_is_written_under_another_shape_is_not_settled(draft: Draft) -> None:
+    # Elements 6 and 7 of the view are row 1, columns 2 and 3 of its root, written over at cycle 16.
+    flat = Access(draft.buffer("v@cmx[0]", ((0, 16),), 32, View(2)), ((0, 16),))
+    draft.task("writer[0]", ("core[0]", 12, 4), (), (flat,))
+    draft.task("other[0]", ("core[0]", 16, 4), (), (Access(2, ((1, 2), (2, 4))),))
+    draft.task("reader[0]", ("core[0]", 20, 4), (flat,), ())
+    relu = draft.tasks[1]
+    draft.tasks[1] = replace(relu, writes=(Access(2, rows(2, 4)), Access(2, rows(0, 1))))
+    draft.tasks[2] = replace(draft.tasks[2], reads=(Access(2, rows(2, 3)),))
+    assert settled(draft).is_settled == [True, True, False, False]
