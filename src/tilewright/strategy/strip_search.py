@@ -28,7 +28,7 @@ MOST_AROUND = 3
 MOST_BEGINNINGS = 2
 """They begin at so many places before it."""
 
-MOST_TRIALS = 24
+MOST_TRIALS = 16
 """So often it is looked how far the choice of cascades gets."""
 
 
