@@ -5,7 +5,8 @@ is the smallest.
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from functools import cached_property
 from math import inf, log
 
 from tilewright.errors import InfeasibleError
@@ -27,8 +28,17 @@ SURELY = 0.9
 MANY_TIMES = 256
 """A scratchpad so many times as large, to see what would be enough."""
 
-LITTLE_TILES = 6_000
+LITTLE_TILES = 15_000
 """A plan of more tiles is not worth the little memory that it saves."""
+
+LITTLE_WORK = 64
+"""Nor one whose tiles compute fewer points than this on average."""
+
+FEW_TOO_MANY = 1.5
+"""Times as many tiles as that are no reason not to look at smaller sizes."""
+
+DOWNWARDS = 0.98
+"""By which factor those get smaller."""
 
 NEARLY = 1.02
 """Sizes that differ by no more are not told apart."""
@@ -103,6 +113,8 @@ class _Sizes:
 
     drafts_on: Callable[[Machine], Drafts]
     machine: Machine
+    _drafts: dict[float, Drafts] = field(default_factory=dict)
+    """By size, what was looked at."""
 
     def all_proposals(self) -> list[_Proposal]:
         """Proposals of all strategies, the most promising first."""
@@ -154,15 +166,38 @@ class _Sizes:
         return [
             *found,
             *(p for more in MORE_PERCENT[1:] for p in self.at(share * (1 + more / 100), strategy)),
+            *(self._still_smaller(strategy, fails) if found else ()),
         ]
+
+    def _still_smaller(self, strategy: Strategy, size: float) -> list[_Proposal]:
+        """Sizes below one with a few tiles too many: what has to go out for lack of room may leave
+        more of it for tiles."""
+        found: list[_Proposal] = []
+        while (self._tiles(size, strategy) or inf) <= FEW_TOO_MANY * self._most_tiles:
+            size *= DOWNWARDS
+            found += self.at(size, strategy)
+        return found
 
     def at(self, size: float, strategy: Strategy) -> list[_Proposal]:
         """A strategy in one size, if there are tiles for it that fit and are not too many."""
-        drafts = self.drafts_on(cut_to(self.machine, size))
-        tiles = None if size > 1.0 else drafts.tiles("latency", strategy)
-        if tiles is None or tiles > LITTLE_TILES:
+        tiles = self._tiles(size, strategy)
+        if tiles is None or tiles > self._most_tiles:
             return []
+        drafts = self._drafts[size]
         return [_Proposal(size=size, strategy=strategy, tiles=tiles, drafts=drafts)]
+
+    def _tiles(self, size: float, strategy: Strategy) -> int | None:
+        """How many tiles there are in a size; None if it is too small."""
+        if size > 1.0:
+            return None
+        if size not in self._drafts:
+            self._drafts[size] = self.drafts_on(cut_to(self.machine, size))
+        return self._drafts[size].tiles("latency", strategy)
+
+    @cached_property
+    def _most_tiles(self) -> int:
+        ops = self.drafts_on(self.machine).prepared.network.ops
+        return min(LITTLE_TILES, max(len(ops), sum(op.points for op in ops) // LITTLE_WORK))
 
     def best_of(self, proposals: Sequence[_Proposal]) -> Draft | None:
         """The best draft of some proposals, the most promising of which comes first."""

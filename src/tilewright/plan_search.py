@@ -68,8 +68,9 @@ def best_plan(drafts_on: Callable[[Machine], Drafts], machine: Machine) -> Plan:
     best, seen = _best_on(drafts, None, [])
     if best is not None:
         best = _with_smaller_tiles(drafts_on, machine, best, seen)
-    else:
-        best = _first_with_smaller_tiles(drafts_on, machine) or _tight(drafts_on, machine)
+    elif seen:
+        best = _first_with_smaller_tiles(drafts_on, machine)
+    best = best or _tight(drafts_on, machine)
     if best is not None:
         return drafts.finished(best)
     plan = last_resort(drafts.prepared, drafts.options, drafts.watcher)
