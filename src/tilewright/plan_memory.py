@@ -31,8 +31,8 @@ MANY_TIMES = 256
 LITTLE_TILES = 15_000
 """A plan of more tiles is not worth the little memory that it saves."""
 
-LITTLE_WORK = 64
-"""Nor one whose tiles compute fewer points than this on average."""
+LITTLE_WORK = 128
+"""Nor one whose tiles compute fewer points than this on average, a cycle's work for an array."""
 
 FEW_TOO_MANY = 1.5
 """Times as many tiles as that are no reason not to look at smaller sizes."""
@@ -139,6 +139,8 @@ class _Sizes:
                 break
             share = chosen.share * at_hand
             found.setdefault(chosen.strategy, share)
+            if at_hand < 1.0 and share > SURELY * at_hand:
+                break
             at_hand = share / NEARLY
         return list(found.items())
 
