@@ -34,6 +34,9 @@ LITTLE_TILES = 15_000
 LITTLE_WORK = 128
 """Nor one whose tiles compute fewer points than this on average, a cycle's work for an array."""
 
+FEW_TILES = 500
+"""So many are always worth it."""
+
 FEW_TOO_MANY = 1.5
 """Times as many tiles as that are no reason not to look at smaller sizes."""
 
@@ -63,9 +66,14 @@ def plan_in_least_memory(drafts_on: Callable[[Machine], Drafts], machine: Machin
         InfeasibleError: no strategy fits, even with all there is.
     """
     found = draft_in_least_memory(drafts_on, machine)
+    drafts = drafts_on(machine)
     if found is None:
-        raise with_what_would_do(_refusal(drafts_on(machine)), drafts_on, machine)
-    return drafts_on(machine).finished(found)
+        # What has too many tiles to be worth it is still a plan.
+        plain = drafts.candidate("latency", PLAIN)
+        found = None if plain is None else drafts.draft(plain)
+    if found is None:
+        raise with_what_would_do(drafts.refusals[0], drafts_on, machine)
+    return drafts.finished(found)
 
 
 def draft_in_least_memory(drafts_on: Callable[[Machine], Drafts], machine: Machine) -> Draft | None:
@@ -104,7 +112,7 @@ class _Proposal:
 
 
 def _cost(size: float, tiles: int) -> float:
-    return WORTH_IN_TILES * log(size) + log(max(1, tiles))
+    return WORTH_IN_TILES * log(size) + log(max(1, tiles)) if size else -inf
 
 
 @dataclass(frozen=True)
@@ -199,7 +207,7 @@ class _Sizes:
     @cached_property
     def _most_tiles(self) -> int:
         ops = self.drafts_on(self.machine).prepared.network.ops
-        return min(LITTLE_TILES, max(len(ops), sum(op.points for op in ops) // LITTLE_WORK))
+        return min(LITTLE_TILES, max(FEW_TILES, sum(op.points for op in ops) // LITTLE_WORK))
 
     def best_of(self, proposals: Sequence[_Proposal]) -> Draft | None:
         """The best draft of some proposals, the most promising of which comes first."""
@@ -245,14 +253,6 @@ class _Sizes:
 
     def _is_same(self, share: float, other: float) -> bool:
         return cut_to(self.machine, share) == cut_to(self.machine, other)
-
-
-def _refusal(drafts: Drafts) -> InfeasibleError:
-    """Why there is no plan, even with all there is."""
-    plain = drafts.candidate("latency", PLAIN)
-    draft = None if plain is None else drafts.draft(plain)
-    assert draft is None
-    return drafts.refusals[0]
 
 
 def first_within(drafts: Drafts, strategies: Sequence[Strategy]) -> Draft | None:

@@ -4,6 +4,7 @@ import pytest
 
 import tilewright
 from tilewright import plan_memory
+from tilewright.network.zoo import layers
 from tilewright.planner import PlanOptions, plan
 
 CASES = [
@@ -48,3 +49,20 @@ def test_a_little_memory_is_not_worth_many_times_the_tiles(monkeypatch: pytest.M
     tight = least("ds_cnn", "ethos_u55_128")
     assert tight.peak_bytes["sram"] < usual.peak_bytes["sram"] < 1.05 * tight.peak_bytes["sram"]
     assert len(usual.program.tasks) < len(tight.program.tasks) / 2
+
+
+@pytest.mark.parametrize("machine", ["npu_40xx", "npu_30xx", "ethos_u55_128"])
+def test_an_op_of_next_to_no_work_has_a_plan_too(machine: str) -> None:
+    net = layers.draft("tiny", 8)
+    layers.activation(net, "relu", layers.given(net, "x", (1, 4, 2, 2)), "relu")
+    made = plan(
+        net.builder.finish(["relu"]),
+        tilewright.load_machine(machine),
+        PlanOptions(objective="memory"),
+    )
+    assert made.cycles > 0
+
+
+def test_a_plan_with_too_many_tiles_is_better_than_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(plan_memory, "LITTLE_TILES", 1)
+    assert least("lenet5", "ethos_u55_128").cycles > 0
