@@ -13,7 +13,9 @@ from tilewright import load_machine, load_network, plan
 from tilewright.cli import tilewright
 from tilewright.machine.limits import with_memory_limits
 from tilewright.machine.model import Machine
+from tilewright.network.graph import Network
 from tilewright.network.kinds import is_mac
+from tilewright.network.zoo import layers
 from tilewright.planner import Plan
 from tilewright.program.strips import strip_of
 from tilewright.replay.verify import verify
@@ -62,6 +64,27 @@ def test_what_is_computed_again_is_what_tasks_compute_beyond_the_network() -> No
     found = lenet()
     again = sum(strips.macs_again for strips in found.strips)
     assert again == macs_of_tasks(found) - macs_of_network(found) > 0
+
+
+def u_net() -> Network:
+    """A picture that waits until what is made of it, smaller and with many channels, joins it."""
+    net = layers.draft("u_net", 8)
+    skip = layers.conv(
+        net, "skip", layers.given(net, "x", (1, 3, 24, 24)), 4, layers.square(3, 1, 1)
+    )
+    data = layers.max_pool(net, "pool", skip, layers.square(2, 2))
+    data = layers.conv(net, "expand", data, 64, layers.square(1))
+    data = layers.conv(net, "depthwise", data, 64, layers.square(3, 1, 1, group=64))
+    data = layers.conv(net, "project", data, 4, layers.square(1))
+    data = layers.add(net, "sum", layers.upsample(net, "up", data, 2), skip)
+    return net.finish(layers.conv(net, "end", data, 4, layers.square(1)))
+
+
+def test_strips_lead_past_a_tensor_that_waits() -> None:
+    found = plan(u_net(), with_sram("ethos_u55_128", 5_500))
+    assert [strips.ops for strips in found.strips] == [("expand", "depthwise", "project")]
+    assert verify(found.timetable, found.network).agrees
+    assert found.peak_bytes["sram"] <= 5_500
 
 
 def test_no_strips_where_there_is_room() -> None:

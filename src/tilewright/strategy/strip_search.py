@@ -28,6 +28,9 @@ MOST_AROUND = 3
 MOST_BEGINNINGS = 2
 """They begin at so many places before it."""
 
+MOST_OPS = 100
+"""No stretch has more ops."""
+
 MOST_TRIALS = 16
 """So often it is looked how far the choice of cascades gets."""
 
@@ -131,36 +134,52 @@ class StripSearch:
         return self._place[stretch.walks[-1].op.name]
 
     def _stretches(self, trial: _Trial) -> Iterator[Stretch]:
-        """Stretches around the op without room whose ends leave some, short ones first."""
+        """Stretches around the op without room whose ends leave some, short ones first.
+
+        Those come last that leave what they have read, which takes room together with the result.
+        """
         first = max((self._end(stretch) for stretch, _ in trial.strips), default=-1)
-        begins = [place for place in self._cuts if first <= place < trial.stuck]
-        pairs = [
-            (end - begin, end)
-            for begin in begins[-MOST_BEGINNINGS:]
-            for end in self._cuts
-            if end >= trial.stuck and self._cuts[begin] + self._cuts[end] < self._room
-        ]
-        for length, end in sorted(pairs) if len(trial.strips) < MOST_STRETCHES else ():
+        found: list[tuple[bool, int, int]] = []
+        begins = 0
+        for begin in range(trial.stuck - 1, first - 1, -1):
+            stop = min(begin + MOST_OPS + 1, len(self.order))
+            ends = [end for end in range(trial.stuck, stop) if self._closed(begin, end)]
+            found += [(not self._used(begin, end), end - begin, end) for end in ends]
+            begins += bool(ends)
+            if begins == MOST_BEGINNINGS:
+                break
+        for _, length, end in sorted(found) if len(trial.strips) < MOST_STRETCHES else ():
             stretch = stretch_of(self.network, self.order[end + 1 - length : end + 1])
             if stretch is not None and _counts(stretch):
                 yield stretch
 
+    def _closed(self, begin: int, end: int) -> bool:
+        """Whether ops between two places use up one tensor at most and leave one, with room for
+        both and for all that waits."""
+        before, after = self._alive[begin], self._alive[end]
+        result, used = self.order[end].outputs[0].tensor, self._used(begin, end)
+        # A tensor that is made on the way, or lies in another one, has no place of its own.
+        if len(used) > 1 or any(name not in self._results for name in (*used, result)):
+            return False
+        sizes = [self.network.by_name[name].size_bytes for name in (*before, result)]
+        return sum(sizes) < self._room and {*after} == {*before, result} - {*used}
+
+    def _used(self, begin: int, end: int) -> tuple[str, ...]:
+        """What waits behind one place, but not behind another any more."""
+        return tuple(name for name in self._alive[begin] if name not in self._alive[end])
+
     @cached_property
-    def _cuts(self) -> dict[int, int]:
-        """Places behind which one tensor alone is wanted, and its bytes.
+    def _alive(self) -> dict[int, tuple[str, ...]]:
+        """By place, the tensors that are made until then and wanted afterwards.
 
         Before the first op there is nothing but inputs, which need not be there as a whole.
         """
         last = {o.tensor: place for place, op in enumerate(self.order) for o in op.inputs}
         last |= {tensor.name: len(self.order) for tensor in self.network.outputs}
-        found, alive = {-1: 0}, dict[str, None]()
+        found: dict[int, tuple[str, ...]] = {-1: ()}
         for place, op in enumerate(self.order):
-            alive |= {operand.tensor: None for operand in op.outputs}
-            alive = {name: None for name in alive if last.get(name, place) > place}
-            # A tensor that is made on the way, or lies in another one, has no place of its own.
-            made = self._results.get(op.outputs[0].tensor)
-            if made is not None and [*alive] == [op.outputs[0].tensor]:
-                found[place] = made
+            names = (*found[place - 1], *(operand.tensor for operand in op.outputs))
+            found[place] = tuple(name for name in names if last.get(name, place) > place)
         return found
 
     @cached_property
