@@ -15,6 +15,7 @@ from tilewright.strategy.choose import ChooseOptions, reached
 from tilewright.strategy.columns import Stretch, stretch_of
 from tilewright.strategy.patches import Strips, patched
 from tilewright.strategy.scene import scene_of
+from tilewright.strategy.spans import span_of
 
 STRIP_COUNTS = (2, 3, 4, 6, 8)
 """Into how many strips a stretch may be cut."""
@@ -57,7 +58,7 @@ class StripSearch:
 
     def found(self) -> Iterator[Strips]:
         """Stretches and strips with which there seems to be room for everything."""
-        trial = self._trial(())
+        trial = None if self._is_hopeless() else self._trial(())
         if trial is not None and trial.stuck < len(self.order):
             for strips in self._completed(trial):
                 if self._leads_through(strips):
@@ -139,18 +140,12 @@ class StripSearch:
         Those come last that leave what they have read, which takes room together with the result.
         """
         first = max((self._end(stretch) for stretch, _ in trial.strips), default=-1)
-        found: list[tuple[bool, int, int]] = []
-        begins = 0
-        for begin in range(trial.stuck - 1, first - 1, -1):
-            stop = min(begin + MOST_OPS + 1, len(self.order))
-            ends = [end for end in range(trial.stuck, stop) if self._closed(begin, end)]
-            found += [(not self._used(begin, end), end - begin, end) for end in ends]
-            begins += bool(ends)
-            if begins == MOST_BEGINNINGS:
-                break
+        around = [(b, e) for b, e in self._closed_pairs if first <= b < trial.stuck <= e]
+        begins = sorted({begin for begin, _ in around})[-MOST_BEGINNINGS:]
+        found = [(not self._used(b, e), e - b, e) for b, e in around if b in begins]
         for _, length, end in sorted(found) if len(trial.strips) < MOST_STRETCHES else ():
-            stretch = stretch_of(self.network, self.order[end + 1 - length : end + 1])
-            if stretch is not None and _counts(stretch):
+            stretch = self._stretch(end - length, end)
+            if stretch is not None:
                 yield stretch
 
     def _closed(self, begin: int, end: int) -> bool:
@@ -167,6 +162,55 @@ class StripSearch:
     def _used(self, begin: int, end: int) -> tuple[str, ...]:
         """What waits behind one place, but not behind another any more."""
         return tuple(name for name in self._alive[begin] if name not in self._alive[end])
+
+    def _is_hopeless(self) -> bool:
+        """Whether more waits behind some stage than there is room for, and neither a cascade nor a
+        stretch leads past it."""
+        for number, stage in reversed([*enumerate(self._whole.stages)][:-1]):
+            place = max(self._place[op.name] for op in (stage.op, *stage.fused))
+            if self._waiting_bytes(place) > self._room and not (
+                self._cascade_leads_past(number) or self._stretch_leads_past(place)
+            ):
+                return True
+        return False
+
+    def _waiting_bytes(self, place: int) -> int:
+        """What ops behind a place read of what is made before it, at the least."""
+        found: dict[str, int] = {}
+        for tensor in map(self.network.by_name.__getitem__, self._alive[place]):
+            root = self._whole.storage[tensor.name].root
+            # What leaves the network may be gone.
+            if tensor.role != "output":
+                found[root] = max(found.get(root, 0), tensor.size_bytes)
+        return sum(found.values())
+
+    def _cascade_leads_past(self, number: int) -> bool:
+        rows, stages = self._whole.rows, self._whole.stages
+        for last in range(number + 1, min(len(stages), number + self.options.most_stages)):
+            axes = range(len(self.network.by_name[stages[last].results[0].tensor].shape))
+            if any(span_of(rows, number, last, axis) is not None for axis in axes):
+                return True
+        return False
+
+    def _stretch_leads_past(self, place: int) -> bool:
+        pairs = [(begin, end) for begin, end in self._closed_pairs if begin < place < end]
+        return any(self._stretch(begin, end) is not None for begin, end in pairs)
+
+    @cached_property
+    def _closed_pairs(self) -> list[tuple[int, int]]:
+        """All stretches that leave enough room, by the places before and behind them."""
+        count = len(self.order)
+        return [
+            (begin, end)
+            for begin in range(-1, count)
+            for end in range(begin + 1, min(begin + MOST_OPS + 1, count))
+            if self._closed(begin, end)
+        ]
+
+    def _stretch(self, begin: int, end: int) -> Stretch | None:
+        """The ops between two places, if they can run in strips."""
+        found = stretch_of(self.network, self.order[begin + 1 : end + 1])
+        return found if found is not None and _counts(found) else None
 
     @cached_property
     def _alive(self) -> dict[int, tuple[str, ...]]:
