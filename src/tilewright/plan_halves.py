@@ -26,14 +26,14 @@ def best_of_halves(plan_on: Callable[[Machine], Plan], machine: Machine) -> Plan
     size, share = machine, 0.5
     while (smaller := cut_to(machine, share)) != size:
         try:
-            best = min(best, plan_on(smaller), key=_value)
+            best = min(best, plan_on(smaller), key=value_of)
         except InfeasibleError:
             break
         size, share = smaller, share / 2
     return best if best is whole else _in_place_of(whole, best)
 
 
-def _value(plan: Plan) -> tuple[float, ...]:
+def value_of(plan: Plan) -> tuple[float, ...]:
     """What the objective of a plan makes small."""
     match plan.options.objective:
         case "traffic":

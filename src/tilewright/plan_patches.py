@@ -43,8 +43,9 @@ class Planning:
     """The same of another network, its ops in an order."""
 
 
-def plan_in_strips(planning: Planning) -> Plan | None:
-    """The plan of a network with stretches in strips; None if that does not help either.
+def plan_in_strips(planning: Planning, part: float) -> Plan | None:
+    """The plan of a network with stretches in strips, if a part of the scratchpads seems to be
+    enough for that and not without; None if there is none.
 
     Raises:
         LimitError: the plan did not pass its check, which is a fault of Tilewright.
@@ -53,7 +54,7 @@ def plan_in_strips(planning: Planning) -> Plan | None:
     if not _may_help(drafts):
         return None
     drafts.watcher("strips")
-    smaller = cut_to(planning.machine, LIKELY)
+    smaller = cut_to(planning.machine, part)
 
     def prepared_of(network: Network, order: tuple[Op, ...]) -> Prepared:
         # Without strips much is known already.

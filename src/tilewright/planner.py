@@ -11,10 +11,10 @@ from tilewright.machine.model import Machine
 from tilewright.mapping.search import Objective, SearchOptions
 from tilewright.network.graph import Network, Op
 from tilewright.plan_drafts import Drafts, KnownChoices
-from tilewright.plan_halves import best_of_halves
+from tilewright.plan_halves import best_of_halves, value_of
 from tilewright.plan_memory import plan_in_least_memory
 from tilewright.plan_model import Plan, PlanObjective, PlanOptions, Watcher
-from tilewright.plan_patches import Planning, plan_in_strips
+from tilewright.plan_patches import LIKELY, Planning, plan_in_strips
 from tilewright.plan_rungs import plan_of_rung
 from tilewright.plan_search import best_plan
 from tilewright.program.lower import prepare
@@ -24,6 +24,12 @@ from tilewright.program.order_search import OrderOptions, least_peak
 from tilewright.program.places import places_of
 from tilewright.strategy.ladder.fit import Fit
 from tilewright.strategy.ladder.program import only_scratchpad
+
+SCARCE = 0.9
+"""A network that needs more than this part of the scratchpads is also planned in strips."""
+
+ROOMY = 0.75
+"""The same if plans are made thoroughly."""
 
 __all__ = [
     "Plan",
@@ -64,26 +70,40 @@ def _plan_on(network: Network, limited: Machine, how: tuple[PlanOptions, Watcher
         watcher("compute order")
         order = compute_order(network, options.order_steps)
         drafts_on = _drafts_in(network, limited, order, how)
-        if options.objective == "memory" or _is_tight(drafts_on(limited), order):
-            other = _drafts_in_other(network, limited, order, how)
-            if other is not None:
-                found = ((order, drafts_on), other)
-                order, drafts_on = min(found, key=lambda pair: _least_share(pair[1](limited)))
-        search = plan_in_least_memory if options.objective == "memory" else best_plan
-        try:
-            return search(drafts_on, limited)
-        except InfeasibleError:
-            planning = Planning(
-                network=network,
-                machine=limited,
-                order=order,
-                drafts_on=drafts_on,
-                drafts_of=lambda other, ops: _drafts_in(other, limited, ops, how),
-            )
-            in_strips = plan_in_strips(planning)
-            if in_strips is None:
-                raise
-            return in_strips
+        is_tight = options.objective == "memory" or _is_tight(drafts_on(limited), order)
+        other = _drafts_in_other(network, limited, order, how) if is_tight else None
+        if other is not None:
+            found = ((order, drafts_on), other)
+            order, drafts_on = min(found, key=lambda pair: _least_share(pair[1](limited)))
+        planning = Planning(
+            network=network,
+            machine=limited,
+            order=order,
+            drafts_on=drafts_on,
+            drafts_of=lambda other, ops: _drafts_in(other, limited, ops, how),
+        )
+        if options.objective == "memory":
+            return _or_in_strips(plan_in_least_memory, planning, inf)
+        return _or_in_strips(best_plan, planning, ROOMY if options.thorough else SCARCE)
+
+
+def _or_in_strips(
+    search: Callable[[Callable[[Machine], Drafts], Machine], Plan], planning: Planning, most: float
+) -> Plan:
+    """What a search finds, or a plan in strips: if it finds nothing, or if that is better and more
+    than a part of the scratchpads would be needed without strips."""
+    machine, drafts_on = planning.machine, planning.drafts_on
+    try:
+        found = search(drafts_on, machine)
+    except InfeasibleError:
+        in_strips = plan_in_strips(planning, LIKELY)
+        if in_strips is None:
+            raise
+        return in_strips
+    if _least_share(drafts_on(machine)) <= most:
+        return found
+    in_strips = plan_in_strips(planning, most)
+    return found if in_strips is None else min(found, in_strips, key=value_of)
 
 
 def _is_tight(drafts: Drafts, order: Sequence[Op]) -> bool:

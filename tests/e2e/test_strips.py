@@ -66,6 +66,15 @@ def test_what_is_computed_again_is_what_tasks_compute_beyond_the_network() -> No
     assert again == macs_of_tasks(found) - macs_of_network(found) > 0
 
 
+def test_strips_where_a_plan_without_them_is_slower() -> None:
+    network = load_network("lenet5")
+    tighter, tight = (plan(network, with_sram("ethos_u55_128", size)) for size in (1_600, 1_800))
+    # Without strips there is a plan in 1,800 B, but none in 1,600 B.
+    assert tighter.strips
+    assert tight.strips
+    assert tight.cycles <= tighter.cycles
+
+
 def u_net() -> Network:
     """A picture that waits until what is made of it, smaller and with many channels, joins it."""
     net = layers.draft("u_net", 8)
