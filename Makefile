@@ -2,6 +2,8 @@
 PYTHON ?= python3
 BIN := .venv/bin
 JOBS ?= auto
+# Each process that runs tests would otherwise compile all of them anew, every time.
+unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: demo test check lint docs clean
 

@@ -2,6 +2,7 @@
 
     python docs/generate.py            write them anew
     python docs/generate.py --check    write nothing; exit 1 and show what would change
+    python docs/generate.py PAGE ...   the same for some pages only
 
 A block stands between `<!-- generated: WHAT -->` and `<!-- end -->`, where WHAT is one of
 
@@ -26,6 +27,7 @@ import runpy
 import shlex
 import sys
 from collections.abc import Sequence
+from functools import cache
 from pathlib import Path
 
 import patched
@@ -55,8 +57,9 @@ def rewritten(text: str) -> str:
     return _BLOCK.sub(lambda match: f"{match[1]}{block(match[2])}{match[4]}", text)
 
 
+@cache
 def block(what: str) -> str:
-    """The text of one block."""
+    """The text of one block; many stand on several pages."""
     word, _, rest = what.partition(" ")
     match word:
         case "file":
@@ -116,12 +119,14 @@ def main(arguments: Sequence[str]) -> int:
     """Rewrite or compare every page; the exit code."""
     parser = argparse.ArgumentParser(description="Write the generated blocks of the documentation.")
     parser.add_argument("--check", action="store_true", help="write nothing, exit 1 if stale")
-    check = parser.parse_args(arguments).check
+    parser.add_argument("pages", nargs="*", type=Path, help="all if none are named")
+    parsed = parser.parse_args(arguments)
+    check, chosen = parsed.check, [page.resolve() for page in parsed.pages]
     os.chdir(ROOT)
     os.environ.pop("FORCE_COLOR", None)
     os.environ["NO_COLOR"] = "1"
     stale = 0
-    for page in pages():
+    for page in chosen or pages():
         old = page.read_text("utf-8")
         new = rewritten(old)
         if new == old:

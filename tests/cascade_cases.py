@@ -140,6 +140,15 @@ MAKERS = (
 )
 
 
+def finished(net: Draft, made: list[Tensor]) -> Network:
+    """The network with at least one op; what nobody reads is a result."""
+    if not net.builder.ops:
+        layers.activation(net, "only", made[0], "sigmoid")
+    read = {operand.tensor for op in net.builder.ops for operand in op.inputs}
+    results = [o.tensor for op in net.builder.ops for o in op.outputs]
+    return net.builder.finish([name for name in results if name not in read])
+
+
 @st.composite
 def networks(draw: Draw) -> Network:
     """Up to seven ops over one input, chains and branches; what nobody reads is a result."""
@@ -152,11 +161,7 @@ def networks(draw: Draw) -> Network:
         found = maker(net, f"op{number}", made + made[-1:] * 3, draw)
         if found is not None and found.elements <= 2048:
             made.append(found)
-    if not net.builder.ops:
-        made.append(layers.activation(net, "only", made[0], "sigmoid"))
-    read = {operand.tensor for op in net.builder.ops for operand in op.inputs}
-    results = [o.tensor for op in net.builder.ops for o in op.outputs]
-    return net.builder.finish([name for name in results if name not in read])
+    return finished(net, made)
 
 
 def runs(rows: Rows, axis: int, longest: int) -> list[tuple[int, int]]:

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from math import prod
 
-from tests.plan_faults import Fault
+from tests.plan_faults import Fault, waits_of
 
 from tilewright.program.model import Access, Box, Buffer, Task, Timetable, View
 
@@ -79,21 +79,6 @@ def _with_task(plan: Timetable, number: int, task: Task) -> Timetable:
     return _with_tasks(plan, tasks)
 
 
-def _waits(plan: Timetable) -> list[list[int]]:
-    """By task: what it waits for, the task before it on its engine included."""
-    waits = [list(task.after) for task in plan.program.tasks]
-    for first, second in plan.edges:
-        waits[second].append(first)
-    last: dict[tuple[str, int], int] = {}
-    slots = plan.slots
-    for n in sorted(range(len(slots)), key=lambda n: (slots[n].start_cycle, slots[n].end_cycle, n)):
-        key = plan.program.tasks[n].engine, slots[n].instance
-        if key in last:
-            waits[n].append(last[key])
-        last[key] = n
-    return waits
-
-
 def _ancestors(waits: Sequence[Sequence[int]], task: int) -> set[int]:
     seen, stack = set[int](), [task]
     while stack:
@@ -106,7 +91,7 @@ def _ancestors(waits: Sequence[Sequence[int]], task: int) -> set[int]:
 
 def _unordered(plan: Timetable, first: int, second: int) -> Timetable | None:
     """The plan without the waits that make a task come after another; None if an engine does."""
-    waits = _waits(plan)
+    waits = waits_of(plan)
 
     def leads_back(other: int) -> bool:
         return other == first or first in _ancestors(waits, other)
@@ -116,7 +101,7 @@ def _unordered(plan: Timetable, first: int, second: int) -> Timetable | None:
     wrong = _with_task(plan, second, replace(task, after=left))
     edges = tuple(e for e in plan.edges if e[1] != second or not leads_back(e[0]))
     wrong = replace(wrong, edges=edges)
-    return None if first in _ancestors(_waits(wrong), second) else wrong
+    return None if first in _ancestors(waits_of(wrong), second) else wrong
 
 
 def _touching(plan: Timetable, ring: Ring, *, reads: bool) -> Iterator[tuple[int, Box]]:

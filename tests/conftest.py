@@ -2,12 +2,18 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from tests.random_cases import look_at_few
 
 from tilewright.mapping import kernel
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--update-golden", action="store_true", help="rewrite golden files")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    if config.option.markexpr == "not slow":
+        look_at_few()
 
 
 @pytest.fixture

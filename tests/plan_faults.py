@@ -81,23 +81,23 @@ def shortened(plan: Timetable, draw: random.Random) -> Timetable | None:
     return replace(plan, program=replace(plan.program, buffers=tuple(buffers)))
 
 
-def _waits(plan: Timetable) -> list[set[int]]:
+def waits_of(plan: Timetable) -> list[list[int]]:
     """By task: what it waits for, the task before it on its engine included."""
-    waits = [set(task.after) for task in plan.program.tasks]
+    waits = [list(task.after) for task in plan.program.tasks]
     for first, second in plan.edges:
-        waits[second].add(first)
+        waits[second].append(first)
     last: dict[tuple[str, int], int] = {}
     slots = plan.slots
     for n in sorted(range(len(slots)), key=lambda n: (slots[n].start_cycle, slots[n].end_cycle, n)):
         key = plan.program.tasks[n].engine, slots[n].instance
         if key in last:
-            waits[n].add(last[key])
+            waits[n].append(last[key])
         last[key] = n
     return waits
 
 
 def _is_ordered(plan: Timetable, first: int, second: int) -> bool:
-    waits, seen, stack = _waits(plan), set[int](), [second]
+    waits, seen, stack = waits_of(plan), set[int](), [second]
     while stack:
         for before in waits[stack.pop()]:
             if before == first:

@@ -3,7 +3,7 @@
 from dataclasses import dataclass, replace
 
 from hypothesis import strategies as st
-from tests.cascade_cases import MAKERS, prepared
+from tests.cascade_cases import MAKERS, finished, prepared
 from tests.small_networks import Draw
 
 from tilewright.machine.model import Machine
@@ -96,8 +96,4 @@ def wide_networks(draw: Draw) -> Network:
         found = draw(st.sampled_from(MAKERS))(net, f"op{number}", made + made[-1:] * 5, draw)
         if found is not None and found.elements <= 2048:
             made.append(found)
-    if not net.builder.ops:
-        made.append(layers.activation(net, "only", made[0], "sigmoid"))
-    read = {operand.tensor for op in net.builder.ops for operand in op.inputs}
-    results = [o.tensor for op in net.builder.ops for o in op.outputs]
-    return net.builder.finish([name for name in results if name not in read])
+    return finished(net, made)

@@ -5,6 +5,8 @@ Every command imports its code when it runs: `--help` stays instant.
 
 import gc
 import os
+import sys
+from io import TextIOWrapper
 from typing import Literal
 
 import click
@@ -14,6 +16,7 @@ from tilewright.cli_support import (
     BITS_OPTION,
     DIMS_OPTION,
     JSON_OPTION,
+    SEED,
     exit_with,
     print_json,
     print_result,
@@ -115,7 +118,7 @@ def check(
 )  # fmt: skip
 @click.option("--lpf-limit", type=click.IntRange(1, 12), default=6, help="Factors LOMA permutes.")
 @click.option("--budget", type=click.IntRange(1), default=200_000, help="Candidates to cost.")
-@click.option("--seed", type=int, default=0, help="Seed of the annealing search.")
+@click.option("--seed", type=SEED, default=0, help="Seed of the annealing search.")
 @click.option(
     "--model", type=click.Choice(["tilewright", "zigzag-3.9"]), default="tilewright",
     help="Whose rules count: ours, or ZigZag's to the digit.",
@@ -201,6 +204,9 @@ def main() -> None:
     # What a command makes is needed until it ends: looking for garbage, in between and when Python
     # ends, takes a tenth of the time of `plan`, and without it memory stays the same.
     gc.disable()
+    if isinstance(sys.stdout, TextIOWrapper):
+        # A name that the locale has no letters for must not cost the whole result.
+        sys.stdout.reconfigure(errors="backslashreplace")
     try:
         tilewright(prog_name="tilewright")
     finally:

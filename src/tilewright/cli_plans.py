@@ -9,11 +9,13 @@ from tilewright.cli_support import (
     BITS_OPTION,
     DIMS_OPTION,
     JSON_OPTION,
+    SEED,
     exit_with,
+    folder_to_write,
     print_result,
     progress_steps,
+    refuse_second,
     sizes,
-    write_file,
 )
 from tilewright.errors import InputError, Problem
 
@@ -65,6 +67,7 @@ def plan_(  # noqa: PLR0913  # one parameter per flag
         from tilewright.planner import PlanOptions, plan
         from tilewright.report.plan import plan_figures, plan_view
 
+        folder_to_write(folder)
         options = PlanOptions(
             objective=objective, memory_limits=_byte_sizes(limits), thorough=thorough
         )
@@ -88,7 +91,7 @@ def plan_(  # noqa: PLR0913  # one parameter per flag
 @click.option("--draw", metavar="FILE", help="Draw time and addresses as SVG.")
 @click.option("-o", "--output", metavar="FILE", help="Write the CSV with a column of addresses.")
 @click.option("--budget", type=click.IntRange(0), default=2_000_000, help="Nodes to search.")
-@click.option("--seed", type=int, default=0, help="Seed of the orders that are tried.")
+@click.option("--seed", type=SEED, default=0, help="Seed of the orders that are tried.")
 @JSON_OPTION
 def place(  # noqa: PLR0913  # one parameter per flag
     file: str,
@@ -107,6 +110,7 @@ def place(  # noqa: PLR0913  # one parameter per flag
     def run() -> None:
         from pathlib import Path
 
+        from tilewright.document import write_text
         from tilewright.placement.diagnose import require_fit
         from tilewright.placement.files import read_csv, to_csv
         from tilewright.placement.pack import PackOptions, pack
@@ -119,10 +123,10 @@ def place(  # noqa: PLR0913  # one parameter per flag
         if draw is not None:
             from tilewright.report.placement_drawing import placement_svg
 
-            write_file(draw, placement_svg(packing, title))
+            write_text(Path(draw), placement_svg(packing, title))
         require_fit(packing, file, options)
         if output is not None:
-            write_file(output, to_csv(packing))
+            write_text(Path(output), to_csv(packing))
         print_result(
             lambda: placement_json(packing), lambda: placement_view(packing, title), as_json
         )
@@ -134,7 +138,7 @@ def place(  # noqa: PLR0913  # one parameter per flag
 @click.argument("plan")
 @click.option("--model", metavar="FILE", help="The network's file, if the plan names another.")
 @click.option("--input", "input_file", metavar="FILE.npz", help="Input arrays by tensor name.")
-@click.option("--seed", type=int, default=0, help="Draws the values that no file gives.")
+@click.option("--seed", type=SEED, default=0, help="Draws the values that no file gives.")
 @DIMS_OPTION
 @BITS_OPTION
 @JSON_OPTION
@@ -154,15 +158,17 @@ def replay_(  # noqa: PLR0913  # one parameter per flag
 
         from tilewright.network.load import load_network
         from tilewright.replay.verify import refuse, verify
+        from tilewright.report.plan_faults import faults_told
         from tilewright.report.record import read_record
         from tilewright.report.replay import replay_json, replay_view
 
-        record = read_record(Path(plan))
-        named = str(record.figures["source"]["network"] or record.figures["network"])
+        with faults_told(plan):
+            record = read_record(Path(plan))
+            named = str(record.figures["source"]["network"] or record.figures["network"])
         source = model or named.removeprefix("zoo:")
         network = load_network(source, dims=sizes(dims), bits=bits)
         inputs = Path(input_file) if input_file else None
-        with progress_steps("replaying", quiet=as_json):
+        with progress_steps("replaying", quiet=as_json), faults_told(plan):
             found = verify(record.timetable, network, seed=seed, input_file=inputs)
         print_result(lambda: replay_json(found), lambda: replay_view(found), as_json)
         refuse(found)
@@ -179,9 +185,10 @@ def explain_(plan: str, op: str, as_json: bool) -> None:
 
     def run() -> None:
         from tilewright.report.explain import explain, explanation_json, explanation_view
+        from tilewright.report.plan_faults import faults_told
         from tilewright.report.record import read_record
 
-        with progress_steps("explaining", quiet=as_json):
+        with progress_steps("explaining", quiet=as_json), faults_told(plan):
             found = explain(read_record(plan), op)
         print_result(lambda: explanation_json(found), lambda: explanation_view(found), as_json)
 
@@ -200,11 +207,13 @@ def compare_(before: str, after: str, limits: tuple[str, ...], as_json: bool) ->
 
     def run() -> None:
         from tilewright.report.compare import compare, comparison_json, comparison_view, require
+        from tilewright.report.plan_faults import faults_told
         from tilewright.report.record import read_record
 
-        with progress_steps("comparing", quiet=as_json):
+        with progress_steps("comparing", quiet=as_json), faults_told(before, after):
             found = compare(read_record(before), read_record(after))
-        print_result(lambda: comparison_json(found), lambda: comparison_view(found), as_json)
+        with faults_told(before, after):
+            print_result(lambda: comparison_json(found), lambda: comparison_view(found), as_json)
         require(found, limits)
 
     exit_with(run, as_json=as_json and not limits)
@@ -225,9 +234,13 @@ def export_(
         from pathlib import Path
 
         from tilewright.report.exports import export
+        from tilewright.report.plan_faults import faults_told
         from tilewright.report.record import read_record
 
-        for path in export(read_record(plan), to, Path(folder)):
+        folder_to_write(folder)
+        with faults_told(plan):
+            written = export(read_record(plan), to, Path(folder))
+        for path in written:
             click.echo(path)
 
     exit_with(run, as_json=False)
@@ -237,15 +250,18 @@ def _byte_sizes(pairs: Sequence[str]) -> tuple[tuple[str, int], ...]:
     """NAME=SIZE flags with sizes such as `64 KiB`, in bytes."""
     from tilewright.units import parse_bits
 
-    found = []
+    found: dict[str, int] = {}
     for pair in pairs:
         name, _, size = pair.partition("=")
+        refuse_second("--memory-limit", name, found)
         try:
-            found.append((name, parse_bits(size) // 8))
+            found[name] = parse_bits(size) // 8
+            if not found[name]:
+                raise ValueError("a memory has at least 1 B")
         except ValueError as error:
             message = f"--memory-limit {pair!r}: {error}"
             raise InputError(Problem(message=message, hint="write it as cmx='512 KiB'")) from None
-    return tuple(found)
+    return tuple(found.items())
 
 
 def _capacity(text: str | None) -> int | None:
@@ -267,7 +283,13 @@ def _verified(made: "Plan") -> "Plan":
 
     from tilewright.replay.verify import refuse, verify
 
-    refuse(verify(made.timetable, made.network))
+    try:
+        found = verify(made.timetable, made.network)
+    except InputError as error:
+        hint = "the plan itself was made and checked: leave --verify out to get it"
+        told = [replace(p, hint="\n".join(filter(None, (p.hint, hint)))) for p in error.problems]
+        raise InputError(*told) from None
+    refuse(found)
     return replace(made, verified=True)
 
 
@@ -301,6 +323,7 @@ def fit_(
         if folder is not None and machine is None:
             message = "-o writes a plan, and a plan is for a machine"
             raise InputError(Problem(message=message, hint="name one with --on"))
+        folder_to_write(folder)
         graph = load_network(network, dims=sizes(dims), bits=bits)
         with progress_steps("fitting", quiet=as_json) as step:
             found = fit(graph, None if machine is None else load_machine(machine))

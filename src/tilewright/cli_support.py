@@ -1,7 +1,7 @@
 """What commands share: their common flags, printing, progress and exit codes."""
 
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -19,30 +19,42 @@ JSON_OPTION = click.option("--json", "as_json", is_flag=True, help="Print one JS
 DIMS_OPTION = click.option(
     "--dim", "dims", multiple=True, metavar="NAME=SIZE", help="A dynamic dimension or zoo option."
 )
+SEED = click.IntRange(0)
+"""What NumPy's generators take."""
 BITS_OPTION = click.option("--bits", type=int, help="Make activations and weights this wide.")
 
 
 def sizes(pairs: Sequence[str]) -> dict[str, int]:
     """NAME=SIZE flags as sizes by name."""
-    result = {}
+    result: dict[str, int] = {}
     for pair in pairs:
         name, _, size = pair.rpartition("=")
         if not name or not size.isdecimal() or len(size) > 12:
             message = f"--dim {pair!r}: expected a name and a size"
             raise InputError(Problem(message=message, hint="such as --dim batch=1"))
+        refuse_second("--dim", name, result)
         result[name] = int(size)
     return result
 
 
-def write_file(path: str, text: str) -> None:
-    """Write a text file; a path that cannot be written is an InputError."""
+def refuse_second(flag: str, name: str, known: Collection[str]) -> None:
+    """Raise InputError if a flag gives a name that it gave before: which one is meant?"""
+    if name in known:
+        message = f"{flag} gives {name!r} twice"
+        raise InputError(Problem(message=message, hint="leave one of them out"))
+
+
+def folder_to_write(folder: str | None) -> None:
+    """Raise InputError before any work is done if its result could not be written there."""
+    if folder is None:
+        return
     from pathlib import Path
 
-    try:
-        Path(path).write_text(text, "utf-8")
-    except OSError as error:
-        message = f"cannot be written: {error.strerror}"
-        raise InputError(Problem(file=path, message=message)) from None
+    from tilewright.document import refuse_unwritable
+
+    if not folder:
+        raise InputError(Problem(message="-o: expected a folder, got an empty name"))
+    refuse_unwritable(Path(folder))
 
 
 def print_result(
@@ -124,6 +136,11 @@ def exit_with(run: Callable[[], None], *, as_json: bool) -> None:
         else:
             click.echo("\n".join(f"error: {p}" for p in error.problems), err=True)
         sys.exit(error.exit_code)
+    except KeyboardInterrupt:
+        import signal
+
+        click.echo("interrupted: nothing more is written", err=True)
+        sys.exit(128 + signal.SIGINT)
     except BrokenPipeError:
         import signal
 

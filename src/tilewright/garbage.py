@@ -1,8 +1,27 @@
-"""Switching the search for garbage off where many objects are made and none of them form cycles."""
+"""Switching the search for garbage off where many objects are made, and looking through them later.
+
+Without a search, what forms cycles stays. Python would hardly ever look for it afterwards, because
+it does not see these objects grow old; so it is done here whenever there are twice as many.
+"""
 
 import gc
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
+
+ROOM = 1_000_000
+"""So many objects more than those left by the last look are not worth one."""
+
+
+@dataclass
+class _LastLook:
+    """How many objects were left when all were last looked through, and how many came since."""
+
+    left: int = 0
+    made: int = 0
+
+
+_LAST_LOOK = _LastLook()
 
 
 @contextmanager
@@ -14,12 +33,18 @@ def without_garbage_collection() -> Iterator[None]:
         yield
     finally:
         if was_enabled:
-            _count_as_old()
+            _look_if_many()
             gc.enable()
 
 
-def _count_as_old() -> None:
-    """Count all objects among the old ones, or the next one that is made has all looked through."""
-    if gc.get_freeze_count() == 0:
-        gc.freeze()
-        gc.unfreeze()
+def _look_if_many() -> None:
+    if gc.get_freeze_count():
+        return
+    # Python's own count of young objects: to count all of them takes as long as a small plan.
+    _LAST_LOOK.made += gc.get_count()[0]
+    gc.freeze()
+    # They count as old now, or the next object that is made has all of them looked through.
+    gc.unfreeze()
+    if _LAST_LOOK.made > _LAST_LOOK.left + ROOM:
+        gc.collect()
+        _LAST_LOOK.left, _LAST_LOOK.made = len(gc.get_objects()), 0

@@ -59,6 +59,14 @@ class Candidate:
                 cycles[task.engine] = cycles.get(task.engine, 0) + task.cycles
         return max(cycles.values(), default=0)
 
+    @cached_property
+    def transfer_cycles(self) -> int:
+        """Cycles of the engine that moves most."""
+        tasks = self.lowered.program.tasks
+        computing = {task.engine for task in tasks if task.kind == "compute"}
+        works = self.least.engine_cycles.items()
+        return max((cycles for engine, cycles in works if engine not in computing), default=0)
+
     @property
     def fill(self) -> float:
         """The part of a scratchpad that is needed if nothing leaves early or comes ahead."""
@@ -147,30 +155,43 @@ class Drafts:
         self.watcher("tiles and mappings")
         try:
             layout = self._layout(goal, strategy)
-            if layout.moved_bytes > most_bytes:
-                return None
-            if most_cycles < inf and least_compute_cycles(self.prepared, layout) > most_cycles:
-                return None
-            lowered = lower(self.prepared, goal, strategy, most_tiles, layout)
+        except InfeasibleError as error:
+            self.refusals.append(error)
+            return None
+        if layout.moved_bytes > most_bytes:
+            return None
+        if most_cycles < inf and least_compute_cycles(self.prepared, layout) > most_cycles:
+            return None
+        return self.laid_out_as(layout, strategy, most_tiles)
+
+    def laid_out_as(
+        self, layout: Layout, strategy: Strategy, most_tiles: int = MOST_TILES
+    ) -> Candidate | None:
+        """The program of a strategy that is laid out already; None, and a refusal, if none."""
+        try:
+            lowered = lower(self.prepared, self.goal, strategy, most_tiles, layout)
         except InfeasibleError as error:
             self.refusals.append(error)
             return None
         candidate = Candidate(strategy=strategy, lowered=lowered)
         return candidate if self.room is None else candidate.on(self.room)
 
-    def tiles(self, goal: Goal, strategy: Strategy) -> int | None:
-        """How many tiles a strategy comes to; None if it cannot be laid out."""
+    def layout(self, goal: Goal, strategy: Strategy) -> Layout | None:
+        """How a strategy cuts ops and what it keeps; None if it cannot be laid out."""
         try:
-            return sum(tile_counts(self.prepared.stages, self._layout(goal, strategy)))
+            return self._layout(goal, strategy)
         except InfeasibleError:
             return None
 
+    def tiles(self, goal: Goal, strategy: Strategy) -> int | None:
+        """How many tiles a strategy comes to; None if it cannot be laid out."""
+        layout = self.layout(goal, strategy)
+        return None if layout is None else sum(tile_counts(self.prepared.stages, layout))
+
     def layout_cycles(self, goal: Goal, strategy: Strategy) -> float:
         """What the choice of tiles estimates for a strategy; infinite if it cannot be laid out."""
-        try:
-            return self._layout(goal, strategy).cycles
-        except InfeasibleError:
-            return inf
+        layout = self.layout(goal, strategy)
+        return inf if layout is None else layout.cycles
 
     def _layout(self, goal: Goal, strategy: Strategy) -> Layout:
         if (goal, strategy) not in self._layouts:
@@ -207,8 +228,8 @@ class Drafts:
 
     def draft_in_order(self, candidate: Candidate, *, tight: bool = False) -> Draft | None:
         """A candidate task by task, with nothing added; None if it does not fit."""
-        options = self.options.schedule
-        timetable = schedule_in_order(candidate.lowered.program, options, tight=tight)
+        program, options = candidate.lowered.program, self.options.schedule
+        timetable = schedule_in_order(program, options, candidate.least, tight=tight)
         return None if timetable is None else Draft(candidate=candidate, timetable=timetable)
 
     def explain_nothing(self) -> None:
@@ -216,17 +237,32 @@ class Drafts:
         quick = replace(self.options.schedule, explain_trials=0, order_sets=0)
         self.options = replace(self.options, schedule=quick)
 
-    def chosen(self, aim: Aim, *, small_cuts: bool = False, quickly: bool = False) -> Chosen | None:
-        """What the choice of cascades proposes; `quickly` if it looks less far."""
+    def chosen(
+        self,
+        aim: Aim,
+        *,
+        small_cuts: bool = False,
+        quickly: bool | None = None,
+        most_share: float = inf,
+    ) -> Chosen | None:
+        """What the choice of cascades proposes; `quickly` if it looks less far, as it does for the
+        latency unless told otherwise.
+
+        None also if memory counts and it fills more than this part of the scratchpads.
+        """
         if not self.options.cascades:
             return None
-        quick = quickly or aim == "latency"
+        quick = aim == "latency" if quickly is None else quickly
         options = self.options.quick_choose if quick else self.options.choose
         key = aim, replace(options, small_cuts=small_cuts)
         if key not in self.known:
             self.watcher("cascades")
             scene = self._scene
-            self.known[key] = None if scene is None else choose(scene, *key)
+            found = None if scene is None else choose(scene, *key, most_share)
+            if found is None and most_share < inf:
+                # What fills more may be asked for later.
+                return None
+            self.known[key] = found
         return self.known[key]
 
     @cached_property

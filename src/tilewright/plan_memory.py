@@ -121,8 +121,8 @@ class _Sizes:
 
     drafts_on: Callable[[Machine], Drafts]
     machine: Machine
-    _drafts: dict[float, Drafts] = field(default_factory=dict)
-    """By size, what was looked at."""
+    _drafts: dict[Machine, Drafts] = field(default_factory=dict)
+    """What was looked at, by the machine cut to a size."""
 
     def all_proposals(self) -> list[_Proposal]:
         """Proposals of all strategies, the most promising first."""
@@ -193,16 +193,20 @@ class _Sizes:
         tiles = self._tiles(size, strategy)
         if tiles is None or tiles > self._most_tiles:
             return []
-        drafts = self._drafts[size]
+        drafts = self._drafts_in(size)
         return [_Proposal(size=size, strategy=strategy, tiles=tiles, drafts=drafts)]
 
     def _tiles(self, size: float, strategy: Strategy) -> int | None:
         """How many tiles there are in a size; None if it is too small."""
         if size > 1.0:
             return None
-        if size not in self._drafts:
-            self._drafts[size] = self.drafts_on(cut_to(self.machine, size))
-        return self._drafts[size].tiles("latency", strategy)
+        return self._drafts_in(size).tiles("latency", strategy)
+
+    def _drafts_in(self, size: float) -> Drafts:
+        machine = cut_to(self.machine, size)
+        if machine not in self._drafts:
+            self._drafts[machine] = self.drafts_on(machine)
+        return self._drafts[machine]
 
     @cached_property
     def _most_tiles(self) -> int:

@@ -62,7 +62,8 @@ class PlanOptions:
     """How often the objective `memory` tries still smaller scratchpads than hold a plan."""
     smaller_tasks: int = 5_000
     """Tiles for ever smaller scratchpads are candidates too, until a program has more tasks, or
-    twice as many where they promise much; for `traffic`, whenever less may be moved with them."""
+    several times as many where they promise much; for `traffic`, whenever less may be moved with
+    them."""
     thorough: bool = False
     """Whether plans for half of the scratchpads, a quarter and so on are all made, however long it
     takes: more memory is then never worse than half of it. Not for the objective `memory`."""

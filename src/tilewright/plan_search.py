@@ -10,6 +10,7 @@ from math import inf
 
 from tilewright.machine.model import Machine
 from tilewright.plan_drafts import Candidate, Draft, Drafts
+from tilewright.plan_ends import is_held_up_by_transfers, with_smaller_end
 from tilewright.plan_memory import (
     SURELY,
     cut_to,
@@ -21,6 +22,7 @@ from tilewright.plan_memory import (
 from tilewright.plan_model import Plan
 from tilewright.plan_rungs import last_resort
 from tilewright.program.cascade import PLAIN, Strategy
+from tilewright.program.layout import Layout
 from tilewright.program.tile import Goal
 from tilewright.program.tiles import MOST_TILES
 from tilewright.schedule.packed import packed
@@ -44,12 +46,25 @@ FEW_TASKS = 1_000
 """Programs of no more tasks are quickly made: smaller scratchpads are looked at even if the last
 ones gave nothing better."""
 
+ROOM_FOR_TILES = (1.0, 0.95, 0.85, 0.7, 0.5)
+"""Parts of the scratchpads for which cascades are chosen, too, if nothing can wait outside."""
+
+MOST_TRIED = 2_500
+"""Tasks of their programs in all, beyond which no more are made."""
+
+WAITING = 1.2
+"""A plan waits for room if it takes more than this factor of the time it would take with enough."""
+
 PARTS = (0.75, 0.5, 0.25)
 """Of the scratchpads, for which tiles are tried where those for all of them do not fit."""
 
 MANY = 2
 """With so many times as many tasks as are otherwise allowed, plain candidates are still made if
 their tiles are thought to be faster outright."""
+
+MOST = 6
+"""With so many times as many, only if they are thought to take less than the first ones even where
+nothing waits."""
 
 WORTHWHILE = 0.998
 """Of larger ones only if the last ones came to less than this factor of the best before."""
@@ -66,6 +81,8 @@ def best_plan(drafts_on: Callable[[Machine], Drafts], machine: Machine) -> Plan:
     """
     drafts = drafts_on(machine)
     best, seen = _best_on(drafts, None, [])
+    if drafts.goal == "latency" and drafts.prepared.places.overflow() is None:
+        best = _with_room_for_tiles(drafts_on, machine, best, seen)
     if best is not None:
         best = _with_smaller_tiles(drafts_on, machine, best, seen)
     elif seen:
@@ -79,6 +96,55 @@ def best_plan(drafts_on: Callable[[Machine], Drafts], machine: Machine) -> Plan:
     return plan
 
 
+def _with_room_for_tiles(
+    drafts_on: Callable[[Machine], Drafts],
+    machine: Machine,
+    best: Draft | None,
+    seen: Sequence[Candidate],
+) -> Draft | None:
+    """The best of a draft, if there is one, and those of cascades that are chosen for less room.
+
+    What the choice of cascades believes to fit leaves little for the tiles of ops outside them,
+    and for what might come early. Where it finds nothing, cascades of more stages may still do.
+    """
+    drafts = drafts_on(machine)
+    drafts.explain_nothing()
+    known = [candidate.strategy for candidate in seen]
+    n_tasks = 0
+    for strategy in _roomier_strategies(drafts_on, machine):
+        if best is not None and (_is_good(drafts, best) or n_tasks > MOST_TRIED):
+            break
+        if strategy not in known:
+            known.append(strategy)
+            most_cycles = inf if best is None else best.timetable.cycles
+            candidate = drafts.candidate("latency", strategy, most_cycles=most_cycles)
+            if candidate is not None:
+                n_tasks += len(candidate.lowered.program.tasks)
+                best = _better(drafts, candidate, best)
+    least = drafts.chosen("memory")
+    if least is not None and best is not None and _waits(best):
+        candidate = drafts.candidate("latency", least.strategy)
+        best = best if candidate is None else _better(drafts, candidate, best)
+    return best
+
+
+def _roomier_strategies(
+    drafts_on: Callable[[Machine], Drafts], machine: Machine
+) -> Iterator[Strategy]:
+    """What the choice of cascades proposes for parts of the scratchpads, if anything fits."""
+    for part in ROOM_FOR_TILES if drafts_on(machine).chosen("memory") is not None else ():
+        smaller = drafts_on(cut_to(machine, part))
+        chosen = smaller.chosen("latency") or smaller.chosen("latency", quickly=False)
+        if chosen is None:
+            break
+        yield chosen.strategy
+
+
+def _waits(draft: Draft) -> bool:
+    """Whether tasks of a draft wait for room."""
+    return draft.timetable.cycles > WAITING * draft.candidate.least.order_cycles
+
+
 def _with_smaller_tiles(
     drafts_on: Callable[[Machine], Drafts], machine: Machine, best: Draft, seen: list[Candidate]
 ) -> Draft:
@@ -87,17 +153,19 @@ def _with_smaller_tiles(
     What is cut to fit into half of the scratchpads leaves room in all of them to bring things early
     and to hold them longer: it is scheduled in all of them. The same goes for a quarter and so on,
     as long as something may be better and the budget lasts: with more room a plan is then hardly
-    ever worse.
+    ever worse. Where nothing but the end can be better, only that gets smaller tiles.
     """
-    drafts = drafts_on(machine)
+    drafts = best_on = drafts_on(machine)
     goal, share, is_better = drafts.goal, 1.0, True
     plain = next((candidate for candidate in seen if candidate.strategy == PLAIN), None)
     known = list(seen)
     for _ in range(MOST_SMALLER):
         n_tasks = max((len(c.lowered.program.tasks) for c in seen), default=0)
-        most_tasks = MANY * drafts.options.smaller_tasks if is_better else FEW_TASKS
         if _is_best(best, goal) or not _may_be_better(seen, best, goal):
             break
+        if goal == "latency" and n_tasks > FEW_TASKS and is_held_up_by_transfers(best):
+            break
+        most_tasks = MOST * drafts.options.smaller_tasks if is_better else FEW_TASKS
         if goal != "traffic" and n_tasks > most_tasks:
             break
         share *= _smaller(max(candidate.fill for candidate in seen) / share)
@@ -106,12 +174,34 @@ def _with_smaller_tiles(
             break
         found, seen = _best_on(smaller, best, known)
         before, best = best, found or best
+        best_on = best_on if best is before else smaller
         if best is before and _is_good(drafts, best):
             break
         if not all(_is_known(candidate, known) for candidate in seen):
             is_better = best.value(goal)[0] < WORTHWHILE * before.value(goal)[0]
         known += seen
+    if goal == "latency" and is_held_up_by_transfers(best):
+        share = _smaller(best.candidate.fill)
+        return _with_smaller_end(best_on, best, _smaller_layouts(drafts_on, machine, share))
     return best
+
+
+def _with_smaller_end(drafts: Drafts, best: Draft, smaller: Iterator[Layout]) -> Draft:
+    """The best of a draft and one that ends like some layouts of ever smaller tiles."""
+    layout = with_smaller_end(best, smaller)
+    candidate = None if layout is None else drafts.laid_out_as(layout, PLAIN)
+    return best if candidate is None else _better(drafts, candidate, best) or best
+
+
+def _smaller_layouts(
+    drafts_on: Callable[[Machine], Drafts], machine: Machine, share: float
+) -> Iterator[Layout]:
+    """Plain layouts for a part of the scratchpads, half of it and so on, while there are any."""
+    for halvings in range(MOST_SMALLER):
+        layout = drafts_on(cut_to(machine, share / 2**halvings)).layout("latency", PLAIN)
+        if layout is None:
+            return
+        yield layout
 
 
 def _first_with_smaller_tiles(
@@ -148,7 +238,11 @@ def _is_worth_it(smaller: Drafts, plain: Candidate | None, best: Draft, n_tasks:
         case "traffic":
             return _may_move_less(smaller, best)
         case "latency":
-            smaller.wants_plain = plain is not None and _may_be_faster(smaller, plain, best)
+            smaller.wants_plain = plain is not None and (
+                _is_thought_faster(smaller, plain)
+                if n_tasks > MANY * smaller.options.smaller_tasks
+                else _may_be_faster(smaller, plain, best)
+            )
             if smaller.wants_plain:
                 return True
             # Smaller cascades are hardly better where those for all of the room were not.
@@ -298,6 +392,12 @@ def _with_small_cuts(drafts: Drafts, known: Mapping[Strategy, int]) -> Iterator[
     candidate = drafts.candidate("traffic", chosen.strategy)
     if candidate is not None:
         yield candidate
+
+
+def _is_thought_faster(drafts: Drafts, first: Candidate) -> bool:
+    """Whether plain tiles for smaller scratchpads take less time than the first ones, as the choice
+    of tiles estimates it."""
+    return drafts.layout_cycles("latency", PLAIN) < first.lowered.layout.cycles
 
 
 def _may_be_faster(drafts: Drafts, first: Candidate, best: Draft) -> bool:

@@ -25,11 +25,11 @@ from tilewright.program.places import places_of
 from tilewright.strategy.ladder.fit import Fit
 from tilewright.strategy.ladder.program import only_scratchpad
 
-SCARCE = 0.9
-"""A network that needs more than this part of the scratchpads is also planned in strips."""
+POOR = 2.5
+"""A plan that takes longer than this factor of what seems possible is also made in strips."""
 
 ROOMY = 0.75
-"""The same if plans are made thoroughly."""
+"""They leave so much room, that a part of the scratchpads seems to be enough for them."""
 
 __all__ = [
     "Plan",
@@ -73,8 +73,9 @@ def _plan_on(network: Network, limited: Machine, how: tuple[PlanOptions, Watcher
         is_tight = options.objective == "memory" or _is_tight(drafts_on(limited), order)
         other = _drafts_in_other(network, limited, order, how) if is_tight else None
         if other is not None:
-            found = ((order, drafts_on), other)
-            order, drafts_on = min(found, key=lambda pair: _least_share(pair[1](limited)))
+            share = _least_share(other[1](limited))
+            if _least_share(drafts_on(limited), share) > share:
+                order, drafts_on = other
         planning = Planning(
             network=network,
             machine=limited,
@@ -82,27 +83,34 @@ def _plan_on(network: Network, limited: Machine, how: tuple[PlanOptions, Watcher
             drafts_on=drafts_on,
             drafts_of=lambda other, ops: _drafts_in(other, limited, ops, how),
         )
-        if options.objective == "memory":
-            return _or_in_strips(plan_in_least_memory, planning, inf)
-        return _or_in_strips(best_plan, planning, ROOMY if options.thorough else SCARCE)
+        return _planned(planning, is_tight=is_tight)
 
 
-def _or_in_strips(
-    search: Callable[[Callable[[Machine], Drafts], Machine], Plan], planning: Planning, most: float
-) -> Plan:
-    """What a search finds, or a plan in strips: if it finds nothing, or if that is better and more
-    than a part of the scratchpads would be needed without strips."""
-    machine, drafts_on = planning.machine, planning.drafts_on
+def _planned(planning: Planning, *, is_tight: bool) -> Plan:
+    """The best plan of a network, stretches of it in strips if there is little room.
+
+    Raises:
+        InfeasibleError: nothing fits.
+    """
+    drafts_on, machine = planning.drafts_on, planning.machine
+    drafts, chosen = drafts_on(machine), None
+    objective = drafts.options.objective
+    if is_tight and objective == "latency" and drafts.chosen("memory") is not None:
+        chosen = drafts.chosen("latency") or drafts.chosen("latency", quickly=False)
+        # What takes as little memory as possible mostly takes very long.
+        in_strips = plan_in_strips(planning, ROOMY) if chosen is None else None
+        if in_strips is not None:
+            return in_strips
     try:
-        found = search(drafts_on, machine)
+        found = (plan_in_least_memory if objective == "memory" else best_plan)(drafts_on, machine)
     except InfeasibleError:
         in_strips = plan_in_strips(planning, LIKELY)
         if in_strips is None:
             raise
         return in_strips
-    if _least_share(drafts_on(machine)) <= most:
+    if chosen is None or found.cycles <= POOR * chosen.cycles:
         return found
-    in_strips = plan_in_strips(planning, most)
+    in_strips = plan_in_strips(planning, ROOMY)
     return found if in_strips is None else min(found, in_strips, key=value_of)
 
 
@@ -126,9 +134,9 @@ def _drafts_in(
 
     def drafts_on(other: Machine) -> Drafts:
         # Tiles cost the same whatever the sizes of scratchpads: they are looked up once.
-        places = prepared.places if other == limited else places_of(other)
+        here = prepared if other == limited else replace(prepared, places=places_of(other))
         chosen = known.setdefault(tuple(memory.size_bytes for memory in other.memories), {})
-        return Drafts(replace(prepared, places=places), options, watcher, chosen)
+        return Drafts(here, options, watcher, chosen)
 
     return drafts_on
 
@@ -142,9 +150,10 @@ def _drafts_in_other(
     return None if other == order else (other, _drafts_in(network, limited, other, how))
 
 
-def _least_share(drafts: Drafts) -> float:
-    """The part of the scratchpads that the choice of cascades believes in; infinite if none."""
-    chosen = drafts.chosen("memory")
+def _least_share(drafts: Drafts, most_share: float = inf) -> float:
+    """The part of the scratchpads that the choice of cascades believes in; infinite if it finds
+    nothing, or nothing that fills no more than this part."""
+    chosen = drafts.chosen("memory", most_share=most_share)
     return inf if chosen is None else chosen.share
 
 

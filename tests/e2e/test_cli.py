@@ -7,16 +7,18 @@ import signal
 import statistics
 import subprocess
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pytest
 from click.testing import CliRunner
+from tests.onnx_models import Case, Given, integers, saved, single
 
 from tilewright import __version__
 from tilewright.cli import tilewright
+from tilewright.cli_support import exit_with
 
 SCRIPT = Path(sys.executable).with_name("tilewright")
 ANSI = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
@@ -120,6 +122,16 @@ def test_what_is_right_exits_with_0_and_says_nothing_on_stderr(arguments: tuple[
         (("show", "lenet5", "--dim", "batsh=2"), "did you mean 'batch'?"),
         (("show", "lenet5", "--bits", "65"), "from 1 to 64"),
         (("show", "npe8", "--bits", "8"), "--dim and --bits belong to networks"),
+        (("show", "lenet5", "--dim", "batch=1", "--dim", "batch=2"), "--dim gives 'batch' twice"),
+        (
+            ("plan", "lenet5", "--on", "npe8", "--memory-limit", "sram=7 bit"),
+            "a memory has at least 1 B",
+        ),
+        (
+            ("plan", "lenet5", "--on", "npe8", *(("--memory-limit", "sram=1 KiB") * 2)),
+            "--memory-limit gives 'sram' twice",
+        ),
+        (("plan", "lenet5", "--on", "npe8", "-o", ""), "-o: expected a folder"),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, tuple) else "",
 )
@@ -135,7 +147,16 @@ def test_what_is_wrong_exits_with_2_and_says_why_on_stderr(
 
 @pytest.mark.parametrize(
     "arguments",
-    [(), ("plot",), ("list",), ("list", "cores"), ("show",), ("show", "lenet5", "--jsno")],
+    [
+        (),
+        ("plot",),
+        ("list",),
+        ("list", "cores"),
+        ("show",),
+        ("show", "lenet5", "--jsno"),
+        ("replay", "plan.json", "--seed", "-1"),
+        ("map", "lenet5", "--on", "npe8", "--seed", "-1"),
+    ],
     ids=lambda arguments: " ".join(arguments) or "nothing",
 )
 def test_a_misused_command_exits_with_2_and_leaves_stdout_alone(arguments: tuple[str, ...]) -> None:
@@ -144,13 +165,68 @@ def test_a_misused_command_exits_with_2_and_leaves_stdout_alone(arguments: tuple
     assert "Usage: tilewright" in outcome.err
 
 
-def test_every_command_of_make_demo_works() -> None:
-    makefile = (Path(__file__).parents[2] / "Makefile").read_text("utf-8")
-    commands = re.findall(r"^\t\$\(BIN\)/tilewright (.+)$", makefile, re.MULTILINE)
-    assert len(commands) >= 3
-    assert {command: run(*command.split()).code for command in commands} == dict.fromkeys(
-        commands, 0
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("plan", "lenet5", "--on", "edge_tpu_like"),
+        ("fit", "lenet5", "--on", "edge_tpu_like"),
+        # What is asked for is refused before it is known that there is no such plan.
+        ("export", "gone", "--to", "csv"),
+    ],
+    ids=lambda arguments: str(arguments[0]),
+)
+def test_a_folder_that_cannot_be_made_is_told_before_the_work(
+    arguments: tuple[str, ...], tmp_path: Path
+) -> None:
+    file = tmp_path / "file"
+    file.touch()
+    outcome = run(*arguments, "-o", str(file / "out"))
+    told = f"error: {file / 'out'}: cannot be written: {file} is no folder\n"
+    assert (outcome.code, outcome.out, outcome.err) == (2, "", told)
+
+
+def test_a_plan_that_cannot_be_replayed_can_still_be_had(tmp_path: Path) -> None:
+    smoothed = Case(
+        name="smoothed",
+        op="Resize",
+        operands=(Given(shape=(1, 1, 8, 8)), None, None, integers(1, 1, 4, 4)),
+        attributes={"mode": "linear", "antialias": 1},
+        opset=18,
     )
+    path = saved(single(smoothed), tmp_path)
+    arguments = ("plan", str(path), "--on", "ethos_u55_128")
+    outcome = run(*arguments, "--verify")
+    assert outcome.code == 2
+    assert "resizing with antialias is not emulated" in outcome.err
+    assert "leave --verify out" in outcome.err
+    assert run(*arguments).code == 0
+
+
+def test_an_interrupted_command_ends_as_a_signal_would(capsys: pytest.CaptureFixture[str]) -> None:
+    def interrupted() -> None:
+        raise KeyboardInterrupt
+
+    with pytest.raises(SystemExit) as ended:
+        exit_with(interrupted, as_json=False)
+    assert ended.value.code == 128 + signal.SIGINT
+    assert capsys.readouterr().err == "interrupted: nothing more is written\n"
+
+
+def demo_commands() -> Iterator[Any]:
+    makefile = (Path(__file__).parents[2] / "Makefile").read_text("utf-8")
+    for command in re.findall(r"^\t\$\(BIN\)/tilewright (.+)$", makefile, re.MULTILINE):
+        # A smaller plan is replayed before it is reported in `test_plan.py`.
+        marks = [pytest.mark.slow] if "--verify" in command else []
+        yield pytest.param(command, id=command, marks=marks)
+
+
+@pytest.mark.parametrize("command", list(demo_commands()))
+def test_a_command_of_make_demo_works(command: str) -> None:
+    assert run(*command.split()).code == 0
+
+
+def test_the_demo_has_commands() -> None:
+    assert len(list(demo_commands())) >= 3
 
 
 def test_a_clean_check_prints_nothing_at_all() -> None:
@@ -240,6 +316,14 @@ def test_piped_output_is_plain_text(what: tuple[str, ...]) -> None:
     assert not any(line != line.rstrip() for line in outcome.out.splitlines())
 
 
+def test_a_locale_without_our_letters_costs_no_result() -> None:
+    outcome = run_script(
+        "plan", "lenet5", "--on", "npu_37xx", environment={"PYTHONIOENCODING": "ascii"}
+    )
+    assert (outcome.code, outcome.err) == (0, "")
+    assert re.search(r"energy +[0-9.]+ uJ, ", outcome.out)
+
+
 @pytest.mark.parametrize(
     "arguments", [("show", "bert_base", "--json"), ("list", "ops"), ("schema", "machine")]
 )
@@ -281,6 +365,13 @@ def on_terminal(arguments: Sequence[str], environment: Mapping[str, str]) -> str
 def test_a_terminal_gets_emphasis_but_no_colour_where_none_is_wanted() -> None:
     assert ANSI.search(on_terminal(["show", "lenet5"], {}))
     assert not COLOUR.search(on_terminal(["show", "lenet5"], {"NO_COLOR": "1"}))
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="needs a pseudo-terminal")
+def test_a_usual_terminal_is_wide_enough_for_the_names_of_memories() -> None:
+    shown = on_terminal(["plan", "lenet5", "--on", "npu_37xx"], {"COLUMNS": "80"})
+    lines = ANSI.sub("", shown).splitlines()
+    assert any(line.startswith(" weight_registers ") for line in lines)
 
 
 def cpu_seconds(*arguments: str) -> float:

@@ -9,7 +9,6 @@ import gzip
 import json
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import replace
 from fractions import Fraction
 from math import isclose
 from typing import Any, Final
@@ -215,4 +214,4 @@ def left_stages(network: Network) -> list[Stage]:
 def comparable(found: Operation) -> Operation:
     """On 32-bit elements all two-input arithmetic takes equally long, and is not told apart."""
     wide = found.engine == "elementwise" and found.input_bits == 32
-    return replace(found, arithmetic="other", is_scaled=True) if wide else found
+    return found._replace(arithmetic="other", is_scaled=True) if wide else found

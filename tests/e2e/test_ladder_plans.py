@@ -1,6 +1,7 @@
 """Plans of the ladder: their placements prove the rungs, and they run."""
 
 from dataclasses import replace
+from functools import cache
 
 import pytest
 from tests.ladder_cases import QUICK, Layer, chain, one_memory, prepared_on
@@ -8,7 +9,7 @@ from tests.ladder_cases import QUICK, Layer, chain, one_memory, prepared_on
 from tilewright.errors import InfeasibleError
 from tilewright.machine.load import load_machine
 from tilewright.network.load import load_network
-from tilewright.plan_model import PlanOptions
+from tilewright.plan_model import Plan, PlanOptions
 from tilewright.plan_rungs import last_resort, plan_of_rung
 from tilewright.planner import plan
 from tilewright.program.lower import prepare
@@ -19,12 +20,14 @@ from tilewright.strategy.ladder.liveness import lives_of, peak_of
 from tilewright.strategy.ladder.program import timetable_of
 from tilewright.strategy.ladder.rungs import RungName, rung_run
 
-NOTES_CNN: tuple[tuple[RungName, int], ...] = (
+NOTES_CNN = (
     ("layer_by_layer", 82_368),
     ("in_place", 77_216),
-    ("fused_pools", 56_320),
-    ("line_buffered", 49_156),
-    ("line_buffered_cropped", 49_052),
+    # Small chains are planned on every rung in `property/test_ladder.py`, and `fit` writes a plan
+    # of this network in lines and replays it in `test_fit.py`.
+    pytest.param("fused_pools", 56_320, marks=pytest.mark.slow),
+    pytest.param("line_buffered", 49_156, marks=pytest.mark.slow),
+    pytest.param("line_buffered_cropped", 49_052, marks=pytest.mark.slow),
 )
 OPTIONS = PlanOptions()
 
@@ -33,20 +36,22 @@ def quiet(step: str) -> None:
     """Nobody watches."""
 
 
+@cache
+def notes_cnn_plan(name: RungName, size_bytes: int) -> Plan:
+    return plan_of_rung(prepared_on(load_network("notes_cnn"), size_bytes), name, OPTIONS, quiet)
+
+
 @pytest.mark.parametrize(("name", "total_bytes"), NOTES_CNN)
 def test_a_rung_of_notes_cnn_is_placed_in_as_many_bytes(name: RungName, total_bytes: int) -> None:
-    network = load_network("notes_cnn")
     # The memory has not a byte more, so addresses prove the figure; the plan is checked.
-    found = plan_of_rung(prepared_on(network, total_bytes), name, OPTIONS, quiet)
+    found = notes_cnn_plan(name, total_bytes)
     assert found.peak_bytes["memory"] == total_bytes
-    assert verify(found.timetable, network).agrees
+    assert verify(found.timetable, found.network).agrees
 
 
 @pytest.mark.slow
 def test_recomputing_notes_cnn_is_placed_in_as_many_bytes() -> None:
-    network = load_network("notes_cnn")
-    found = plan_of_rung(prepared_on(network, 48_736), "recompute", OPTIONS, quiet)
-    assert found.peak_bytes["memory"] == 48_736
+    assert notes_cnn_plan("recompute", 48_736).peak_bytes["memory"] == 48_736
 
 
 def test_recomputing_replays() -> None:
@@ -62,15 +67,12 @@ def test_recomputing_replays() -> None:
 
 
 def test_one_byte_less_is_refused() -> None:
-    prepared = prepared_on(load_network("notes_cnn"), 49_051)
     with pytest.raises(InfeasibleError, match="49,052 B of memory at once, 1 B more than it has"):
-        plan_of_rung(prepared, "line_buffered_cropped", OPTIONS, quiet)
+        notes_cnn_plan("line_buffered_cropped", 49_051)
 
 
 def test_weights_stay_to_the_end() -> None:
-    found = plan_of_rung(
-        prepared_on(load_network("notes_cnn"), 49_156), "line_buffered", OPTIONS, quiet
-    )
+    found = notes_cnn_plan("line_buffered", 49_156)
     results = [found.program.buffers[number].tensor for number in found.program.results]
     assert {"conv1.weight", "conv2.weight", "conv3.weight"} <= set(results)
 

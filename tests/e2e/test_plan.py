@@ -211,6 +211,7 @@ def test_a_wrong_plan_is_refused_by_a_replay(tmp_path: Path) -> None:
 
 
 def test_a_plan_of_more_than_a_megabyte_is_read_back(tmp_path: Path) -> None:
-    run("resnet18", "--on", "edge_tpu_like", "-o", str(tmp_path))
+    limit = ("--memory-limit", "sram_2MB=512 B")
+    run("ds_cnn", "--on", "edge_tpu_like", *limit, "-o", str(tmp_path))
     assert (tmp_path / "plan.json").stat().st_size > 2**20
     assert invoke("explain", str(tmp_path), "--json").exit_code == 0

@@ -57,7 +57,7 @@ LARGE: dict[str, dict[str, int]] = {
     "bert_base": {"sequence": 8},
 }
 QUICK = ("lenet5", "ds_cnn")
-LARGE_MODELS = ("deeplab", "mobilenet", "movenet", "mcunet", "ssd_slim")
+LARGE_MODELS = ("deeplab", "mobilenet", "movenet", "mcunet", "person_detect", "ssd_slim")
 MACHINES = ("edge_tpu_like", "npu_40xx", "ethos_u55_128", "tpu_like")
 
 

@@ -303,6 +303,23 @@ def test_cascades_are_framed_and_labelled(page: Page, cascaded_file: Path) -> No
         assert inside == {"conv1": [0], "pool1": [0], "conv2": [1], "pool2": [1]}.get(name, [])
 
 
+def test_ops_that_run_together_are_told_below_the_headline(page: Page, cascaded_file: Path) -> None:
+    assert page.run("document.getElementById('together').hidden") is True
+    page.open(cascaded_file)
+    assert page.run("document.getElementById('together').open") is True
+    (sentence,) = texts(page, "#together summary")
+    assert sentence.startswith("Run together: 4 of 5 ops, some rows, columns or channels at a time")
+    assert sentence.endswith("; nothing is done again.")
+    assert texts(page, "#together th") == [
+        "Ops", "How many", "How", "Layer by layer", "Held at once",
+    ]  # fmt: skip
+    assert texts(page, "#together tbody tr:first-child td") == [
+        "conv1 to pool1", "2", "4 of 15 rows a step", "35.2 KiB", "15.2 KiB",
+    ]  # fmt: skip
+    page.run("document.querySelector('#together tbody tr').click()")
+    assert page.run("document.getElementById('panel-network').hidden") is False
+
+
 def test_a_frame_encloses_no_op_of_another_cascade(page: Page, file: Path, tmp_path: Path) -> None:
     """The shortcut of a residual block and its addition, the convolutions beside them not."""
     names = page.run(f"{REPORT}.plan.ops.name")

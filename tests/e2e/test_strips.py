@@ -101,16 +101,22 @@ def test_no_strips_where_there_is_room() -> None:
 
 
 def test_the_command_tells_which_ops_run_in_strips(tmp_path: Path) -> None:
-    shown = CliRunner().invoke(tilewright, ["plan", *LENET, "--verify", "-o", str(tmp_path)])
+    shown = CliRunner().invoke(tilewright, ["plan", *LENET, "-o", str(tmp_path)])
     assert shown.exit_code == 0, shown.output
-    told = next(line for line in shown.output.splitlines() if line.startswith("strips"))
-    assert "ops in strips of columns: conv1 to " in told
-    assert "more multiplications" in told
+    told = next(line for line in shown.output.splitlines() if line.startswith("together"))
+    assert "more multiplications at the borders of strips" in told
+    row = next(line for line in shown.output.splitlines() if line.startswith(" conv1 to "))
+    assert " strips of columns, " in row
     record = json.loads((tmp_path / "plan.json").read_text(encoding="utf-8"))
     (strips,) = record["strategy"]["strips"]
     assert strips["ops"][0] == "conv1"
     assert strips["strips"] > 1
     assert strips["macs_again"] > 0
+    (together,) = record["strategy"]["together"]
+    assert (together["strips"], together["macs_again"]) == (strips["strips"], strips["macs_again"])
+    # The first convolution makes 6 x 28 x 28 elements, and the pool behind it a quarter of them.
+    assert together["layer_by_layer_bytes"] == 6 * 28 * 28 * 5 // 4
+    assert together["held_bytes"] <= SIZE_BYTES
     assert len(record["op_list"]) == len({op["name"] for op in record["op_list"]})
     again = CliRunner().invoke(tilewright, ["replay", str(tmp_path), "--json"])
     assert json.loads(again.output)["agrees"]

@@ -99,9 +99,14 @@ def test_the_least_memory_is_below_that_of_vela_even_with_input_and_output_whole
     assert_computes_the_network(found)
 
 
-@pytest.mark.parametrize("kibibytes", [384, 128, 64])
+@pytest.mark.parametrize("kibibytes", [pytest.param(384, marks=pytest.mark.slow), 128, 64])
 @pytest.mark.parametrize(
-    "network", ["mlperf_tiny_resnet8_int8", "mlperf_tiny_vww96_int8", "tflm_person_detect"]
+    "network",
+    [
+        "mlperf_tiny_resnet8_int8",
+        "mlperf_tiny_vww96_int8",
+        pytest.param("tflm_person_detect", marks=pytest.mark.slow),
+    ],
 )
 def test_no_more_of_the_feature_maps_goes_through_dram_than_with_vela(
     network: str, kibibytes: int

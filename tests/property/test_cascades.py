@@ -3,10 +3,11 @@
 from math import prod
 
 import pytest
-from hypothesis import HealthCheck, given, reject, settings
+from hypothesis import given, reject, settings
 from hypothesis import strategies as st
 from tests.cascade_cases import Cascaded, cascaded, cascades, networks, prepared, rows_of
 from tests.cascade_counts import arrivals, operand_rows, rows_held, turn_reads
+from tests.random_cases import examples, repeatable
 from tests.small_machines import Small, small_machine
 
 from tilewright.errors import InfeasibleError
@@ -16,13 +17,6 @@ from tilewright.program.rows import Rows
 from tilewright.replay.check import problems
 from tilewright.replay.verify import verify
 from tilewright.units import packed_bytes
-
-few = settings(
-    deadline=None,
-    derandomize=True,
-    suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much],
-)
-
 
 machines = st.builds(
     Small,
@@ -61,7 +55,7 @@ def counted_roll(rows: Rows, found: Flow, root: str, axis: int) -> Roll:
     return Roll(axis, min(held, rows.network.by_name[root].shape[axis]))
 
 
-@settings(few, max_examples=150)
+@settings(repeatable, max_examples=examples(150))
 @given(networks(), st.data())
 def test_turns_make_every_row_that_is_read_once_and_in_order(
     network: Network, data: st.DataObject
@@ -85,7 +79,7 @@ def test_turns_make_every_row_that_is_read_once_and_in_order(
         assert made[number] == sorted(wanted)
 
 
-@settings(few, max_examples=150)
+@settings(repeatable, max_examples=examples(150))
 @given(networks(), st.data())
 def test_no_turn_comes_before_the_rows_that_it_reads(network: Network, data: st.DataObject) -> None:
     rows = rows_of(network)
@@ -100,7 +94,7 @@ def test_no_turn_comes_before_the_rows_that_it_reads(network: Network, data: st.
         made[turn.stage].update(range(turn.start, turn.stop))
 
 
-@settings(few, max_examples=200)
+@settings(repeatable, max_examples=examples(200))
 @given(networks(), st.data())
 def test_as_many_rows_are_held_as_a_walk_through_all_reads_counts(
     network: Network, data: st.DataObject
@@ -146,7 +140,7 @@ def assert_sound(network: Network, small: Small, data: st.DataObject) -> None:
         assert max(sizes[root]) <= size
 
 
-@settings(few, max_examples=40)
+@settings(repeatable, max_examples=40)
 @given(networks(), machines, st.data())
 def test_a_plan_with_a_cascade_computes_what_the_network_computes(
     network: Network, small: Small, data: st.DataObject
@@ -155,7 +149,7 @@ def test_a_plan_with_a_cascade_computes_what_the_network_computes(
 
 
 @pytest.mark.slow
-@settings(few, max_examples=150)
+@settings(repeatable, max_examples=150)
 @given(networks(), machines, st.data())
 def test_many_plans_with_a_cascade_compute_what_their_networks_compute(
     network: Network, small: Small, data: st.DataObject

@@ -3,6 +3,7 @@
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from tests.random_cases import examples
 from tests.search_cases import optimum, random_case
 
 from tilewright.mapping.anneal import anneal
@@ -10,7 +11,7 @@ from tilewright.mapping.complete.search import complete
 from tilewright.mapping.search import Objective, SearchOptions, loma, loma_candidates
 
 FEW = settings(
-    max_examples=12,
+    max_examples=examples(12),
     deadline=None,
     derandomize=True,
     suppress_health_check=[HealthCheck.too_slow],

@@ -7,6 +7,7 @@ from fractions import Fraction
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.random_cases import examples
 
 from tilewright.mapping.ethos_u import compiled, tile_cycles
 from tilewright.mapping.ethos_u.configuration import CONFIGURATIONS, Shape
@@ -33,6 +34,7 @@ OPERATIONS = st.builds(
     engine=st.sampled_from(("convolution", "depthwise", "vector_product", "pooling", "reduce_sum")),
     input=SHAPES,
     output=SHAPES,
+    second_input=st.none(),
     input_bits=st.sampled_from((8, 16)),
     output_bits=st.sampled_from((8, 16, 32)),
     kernel=PAIRS,
@@ -41,6 +43,7 @@ OPERATIONS = st.builds(
     arithmetic=ARITHMETICS,
     activation=ACTIVATIONS,
     upscaling=st.sampled_from(("none", "nearest", "zeros")),
+    has_scalar=st.just(False),
     is_scaled=st.booleans(),
 )
 ELEMENTWISE = st.builds(
@@ -51,9 +54,14 @@ ELEMENTWISE = st.builds(
     output=SHAPES,
     input_bits=st.sampled_from((8, 16, 32)),
     output_bits=st.sampled_from((8, 16, 32)),
+    kernel=st.just((1, 1)),
+    stride=st.just((1, 1)),
+    dilation=st.just((1, 1)),
     arithmetic=ARITHMETICS,
     activation=ACTIVATIONS,
+    upscaling=st.just("none"),
     has_scalar=st.booleans(),
+    is_scaled=st.just(True),
 )
 TIMINGS = st.builds(
     MemoryTiming,
@@ -91,21 +99,21 @@ def both(operation: Operation, ethos_u: EthosU, storages: Storages) -> tuple[int
         return found, tile_cycles.slowest_part(operation, ethos_u, storages)
 
 
-@settings(max_examples=600, deadline=None)
+@settings(max_examples=examples(600), deadline=None)
 @given(cases())
 def test_both_take_equally_long(case: tuple[Operation, EthosU, Storages]) -> None:
     found, by_python = both(*case)
     assert found == by_python
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200), deadline=None)
 @given(SHAPES, MEMBERS)
 def test_both_choose_the_same_of_equally_good_blocks(shape: Shape, ethos_u: EthosU) -> None:
     # A pool of 1 x 1 fetches everything once whatever its block: rounding decides.
     pool = Operation(engine="pooling", input=shape, output=shape)
     near = Storage(ethos_u.near)
     storages = Storages(input=near, output=near, second_input=near, scales=ethos_u.near)
-    for operation in (pool, replace(pool, engine="depthwise"), replace(pool, input_bits=16)):
+    for operation in (pool, pool._replace(engine="depthwise"), pool._replace(input_bits=16)):
         found, by_python = both(operation, ethos_u, storages)
         assert found == by_python
 

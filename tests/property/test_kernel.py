@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.mapping_cases import loops_for, nests, product_nest, setup_of, three_levels
+from tests.random_cases import examples
 from tests.search_cases import random_case
 
 from tilewright.machine.load import load_machine
@@ -90,7 +91,7 @@ def setups(seed: int, primes: int) -> Iterator[Setup]:
         yield Setup(case.nest, case.hierarchy, attach(case.nest, case.hierarchy, unrolling))
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(st.integers(0, 10**6), st.integers(2, 6))
 def test_random_machines_cost_the_same(seed: int, primes: int) -> None:
     for setup in setups(seed, primes):
@@ -99,7 +100,7 @@ def test_random_machines_cost_the_same(seed: int, primes: int) -> None:
         assert_same_with_any_ends(setup, orders, seed)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(st.integers(0, 10**6))
 def test_uneven_unrolling_on_the_machines_of_the_library_costs_the_same(seed: int) -> None:
     """Odd sizes on wide arrays: 1000 over 32 units, products that depend on their order."""
@@ -116,7 +117,7 @@ def test_uneven_unrolling_on_the_machines_of_the_library_costs_the_same(seed: in
         assert_same_with_any_ends(setup, orders, seed)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(st.integers(0, 10**6), st.integers(2, 5), st.sampled_from(("latency", "energy", "edp")))
 def test_the_best_order_is_the_same(seed: int, primes: int, objective: Objective) -> None:
     for even in (False, True):

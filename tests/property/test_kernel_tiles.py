@@ -11,6 +11,7 @@ from tests.e2e.onnx_move_cases import MOVES, QUANTISED, RESIZES
 from tests.e2e.test_kernels_onnx import feed_of
 from tests.kernel_runs import in_tiles, run_in_tiles
 from tests.onnx_models import Case, saved, single
+from tests.random_cases import examples
 
 from tilewright.network.onnx_reader import read_onnx
 from tilewright.replay.kernels.whole import computed
@@ -23,7 +24,9 @@ CASES = [
 
 
 @settings(
-    max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+    max_examples=examples(150),
+    deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
 )
 @given(data=st.data(), case=st.sampled_from(CASES), seed=st.integers(0, 2**31))
 def test_any_tiling_gives_the_result_of_the_whole_op(

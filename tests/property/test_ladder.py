@@ -2,9 +2,10 @@
 
 from dataclasses import replace
 
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.ladder_cases import Layer, chain, line_buffered_peak, prepared_on
+from tests.random_cases import examples, repeatable
 from tests.small_machines import Small, small_machine
 from tests.small_networks import networks
 
@@ -21,12 +22,6 @@ from tilewright.strategy.ladder.liveness import peak_of
 from tilewright.strategy.ladder.program import timetable_of
 from tilewright.strategy.ladder.recompute import Recompute, n_steps
 from tilewright.strategy.ladder.rungs import RUNGS, RungName, ladder, rung_run
-
-few = settings(
-    deadline=None,
-    derandomize=True,
-    suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much],
-)
 
 LARGE = 1 << 20
 WITH_STEPS = RUNGS[:-1]
@@ -74,14 +69,14 @@ def timetable(prepared: Prepared, name: RungName) -> tuple[Timetable, int] | Non
     return replace(found, edges=control_edges(found)), total
 
 
-@settings(few, max_examples=100)
+@settings(repeatable, max_examples=examples(100))
 @given(chains())
 def test_line_buffers_are_as_large_as_liveness_by_hand(network: Network) -> None:
     rung = ladder(network, granularity="pixel").rung("line_buffered")
     assert rung.activation_bytes == line_buffered_peak(network)
 
 
-@settings(few, max_examples=60)
+@settings(repeatable, max_examples=60)
 @given(chains(), st.sampled_from(WITH_STEPS))
 def test_a_plan_of_a_chain_takes_what_its_rung_says(network: Network, name: RungName) -> None:
     found = timetable(prepared_on(network, LARGE), name)
@@ -94,7 +89,7 @@ def test_a_plan_of_a_chain_takes_what_its_rung_says(network: Network, name: Rung
     assert verify(plan, network).agrees
 
 
-@settings(few, max_examples=60)
+@settings(repeatable, max_examples=examples(60))
 @given(networks(), st.sampled_from(WITH_STEPS), st.sampled_from([1, 4]))
 def test_a_plan_of_any_network_is_right(
     network: Network, name: RungName, alignment_bytes: int
@@ -110,7 +105,7 @@ def test_a_plan_of_any_network_is_right(
         assert verify(found[0], network).agrees
 
 
-@settings(few, max_examples=60)
+@settings(repeatable, max_examples=examples(60))
 @given(chains())
 def test_going_up_the_ladder_never_takes_more(network: Network) -> None:
     rungs = {rung.name: rung for rung in ladder(network, granularity="pixel").rungs}

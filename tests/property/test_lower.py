@@ -1,8 +1,9 @@
 """Random small networks on random small machines: the programs and plans of them are sound."""
 
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.program_faults import faults
+from tests.random_cases import repeatable
 from tests.small_machines import Small, small_machine
 from tests.small_networks import networks
 
@@ -16,11 +17,6 @@ from tilewright.schedule.options import ScheduleOptions
 from tilewright.schedule.schedule import schedule
 
 QUICK = SearchOptions(lpf_limit=3, unrollings=2)
-few = settings(
-    deadline=None,
-    derandomize=True,
-    suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much],
-)
 
 machines = st.builds(
     Small,
@@ -43,7 +39,7 @@ def lowered(network: Network, small: Small, goal: Goal) -> Lowered | None:
         return None
 
 
-@settings(few, max_examples=60)
+@settings(repeatable, max_examples=60)
 @given(networks(), machines, goals)
 def test_a_program_is_sound(network: Network, small: Small, goal: Goal) -> None:
     found = lowered(network, small, goal)
@@ -51,7 +47,7 @@ def test_a_program_is_sound(network: Network, small: Small, goal: Goal) -> None:
         assert faults(found.program, network) == []
 
 
-@settings(few, max_examples=25)
+@settings(repeatable, max_examples=25)
 @given(networks(), machines)
 def test_a_program_can_be_scheduled_and_stays_above_its_bounds(
     network: Network, small: Small
@@ -69,7 +65,7 @@ def test_a_program_can_be_scheduled_and_stays_above_its_bounds(
     assert timetable.cycles >= found.bounds.cycles
 
 
-@settings(few, max_examples=15)
+@settings(repeatable, max_examples=15)
 @given(networks(), machines)
 def test_more_room_is_never_refused(network: Network, small: Small) -> None:
     if lowered(network, small, "latency") is not None:

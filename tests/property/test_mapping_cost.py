@@ -7,9 +7,10 @@ from math import fsum, isclose
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.mapping_cases import loops_for, nests, setup_of, three_levels
+from tests.random_cases import examples
 
 from tilewright.machine.model import Machine
 from tilewright.mapping.batch import orders_of
@@ -23,6 +24,7 @@ from tilewright.mapping.evaluate import (
 from tilewright.mapping.nest import LoopNest, NestOperand
 
 pytestmark = pytest.mark.usefixtures("both_evaluations")
+EXAMPLES = settings(max_examples=examples(100))
 
 
 def iterations(loops: Loops) -> Iterator[tuple[int, ...]]:
@@ -72,6 +74,7 @@ def walked_refills(setup: Setup, loops: Loops, operand: NestOperand, end: int) -
     return refills, max(len(tile) for tile in tiles.values())
 
 
+@EXAMPLES
 @given(st.data())
 def test_transfers_agree_with_a_walk_over_all_iterations(data: st.DataObject) -> None:
     setup = setup_of(data.draw(nests()), three_levels())
@@ -88,6 +91,7 @@ def test_transfers_agree_with_a_walk_over_all_iterations(data: st.DataObject) ->
         assert moves.periods[row, 0] == refills
 
 
+@EXAMPLES
 @given(st.data())
 def test_partial_sums_return_exactly_if_an_output_is_left_unfinished(data: st.DataObject) -> None:
     setup = setup_of(data.draw(nests()), three_levels())
@@ -111,6 +115,7 @@ def test_partial_sums_return_exactly_if_an_output_is_left_unfinished(data: st.Da
         assert bool(moves.exists[row, 0]) == any(count > 1 for count in visits.values())
 
 
+@EXAMPLES
 @given(st.data())
 def test_energy_is_the_sum_of_its_parts(data: st.DataObject) -> None:
     setup = setup_of(data.draw(nests()), three_levels())
@@ -126,6 +131,7 @@ def test_energy_is_the_sum_of_its_parts(data: st.DataObject) -> None:
     assert isclose(cost.energy_pj, batch.energy_pj[0], rel_tol=1e-12)
 
 
+@EXAMPLES
 @given(st.data())
 def test_cycles_are_the_sum_of_their_parts(data: st.DataObject) -> None:
     setup = setup_of(data.draw(nests()), three_levels(width=data.draw(st.sampled_from([8, 32]))))
@@ -135,6 +141,7 @@ def test_cycles_are_the_sum_of_their_parts(data: st.DataObject) -> None:
     assert cost.compute_cycles >= cost.ideal_cycles
 
 
+@EXAMPLES
 @given(st.data())
 def test_more_bandwidth_never_costs_cycles(data: st.DataObject) -> None:
     nest = data.draw(nests())
@@ -146,6 +153,7 @@ def test_more_bandwidth_never_costs_cycles(data: st.DataObject) -> None:
     assert fast <= slow * (1 + 1e-12)
 
 
+@EXAMPLES
 @given(st.data())
 def test_renaming_loops_and_memories_changes_nothing(data: st.DataObject) -> None:
     setup = setup_of(data.draw(nests()), three_levels(width=16, bits=1 << 12))
@@ -175,6 +183,7 @@ def test_renaming_loops_and_memories_changes_nothing(data: st.DataObject) -> Non
     assert before.energy_pj[0] == after.energy_pj[0]
 
 
+@EXAMPLES
 @given(st.data())
 def test_a_batch_costs_what_its_members_cost_alone(data: st.DataObject) -> None:
     setup = setup_of(data.draw(nests()), three_levels(width=16, bits=1 << 10))

@@ -13,12 +13,13 @@ from hypothesis import strategies as st
 from onnx import helper
 from tests.e2e.onnx_cases import ALL
 from tests.onnx_models import Given, integers, model, node, single, zeros
+from tests.random_cases import examples
 
 from tilewright.errors import InputError, Problem
 from tilewright.network.graph import MAX_SIZE, Network
 from tilewright.network.onnx_reader import read_onnx, supported_ops
 
-EXAMPLES = int(os.environ.get("TILEWRIGHT_FUZZ", "200"))
+EXAMPLES = int(os.environ.get("TILEWRIGHT_FUZZ", examples(200)))
 OPERATORS = sorted(name for name in supported_ops() if "." not in name)
 SIZES = (0, -1, 1, 2, 3, 5, 7, 64, -7, 2**16 + 1, 2**31, 2**40, 2**40 + 1, 2**62, -(2**63))
 NUMBERS = (0.0, -1.0, 0.5, 1e-45, 3e38, float("inf"), float("-inf"), float("nan"))

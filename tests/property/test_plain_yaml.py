@@ -8,13 +8,14 @@ from pathlib import Path
 
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from tests.random_cases import examples
 
 from tilewright.document.any_yaml import parse_any_yaml
 from tilewright.document.plain_yaml import plain_data
 from tilewright.machine.load import library_names, machine_path
 
 FUZZ = settings(
-    max_examples=int(os.environ.get("TILEWRIGHT_FUZZ", "300")),
+    max_examples=int(os.environ.get("TILEWRIGHT_FUZZ", examples(300))),
     derandomize="TILEWRIGHT_FUZZ" not in os.environ,
     deadline=None,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],

@@ -2,9 +2,10 @@
 
 from itertools import combinations
 
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.cascade_cases import Cascaded, cascaded, prepared
+from tests.random_cases import repeatable
 from tests.small_machines import Small, small_machine
 from tests.small_networks import Draw
 
@@ -16,12 +17,6 @@ from tilewright.program.cascade import Cascade
 from tilewright.program.slicing import SLICE, slicing
 from tilewright.replay.check import problems
 from tilewright.replay.verify import verify
-
-few = settings(
-    deadline=None,
-    derandomize=True,
-    suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much],
-)
 
 
 def bottleneck(size: int, channels: int, window: Filter, *, residual: bool = False) -> Network:
@@ -64,7 +59,7 @@ def planned(network: Network, small: Small, step: int, makers: tuple[int, ...]) 
     return cascaded(network, machine, cascade)
 
 
-@settings(few, max_examples=30)
+@settings(repeatable, max_examples=30)
 @given(
     bottlenecks(),
     st.builds(

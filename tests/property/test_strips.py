@@ -2,8 +2,9 @@
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, reject, settings
+from hypothesis import given, reject, settings
 from hypothesis import strategies as st
+from tests.random_cases import examples, repeatable
 from tests.small_machines import Small, small_machine
 from tests.strip_cases import in_strips, stretches, strip_arrays, wide_networks
 
@@ -15,12 +16,6 @@ from tilewright.replay.values import seeded_arrays
 from tilewright.replay.verify import verify
 from tilewright.strategy.columns import Stretch
 from tilewright.strategy.patches import patched
-
-few = settings(
-    deadline=None,
-    derandomize=True,
-    suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much],
-)
 
 
 def drawn_strips(network: Network, data: st.DataObject) -> tuple[tuple[Stretch, int], ...]:
@@ -36,7 +31,7 @@ def drawn_strips(network: Network, data: st.DataObject) -> tuple[tuple[Stretch, 
     return tuple((stretch, data.draw(st.integers(2, stretch.columns))) for stretch in both)
 
 
-@settings(few, max_examples=200)
+@settings(repeatable, max_examples=examples(200))
 @given(wide_networks(), st.data())
 def test_every_tensor_of_a_strip_is_the_same_as_in_the_network(
     network: Network, data: st.DataObject
@@ -58,7 +53,7 @@ def test_every_tensor_of_a_strip_is_the_same_as_in_the_network(
 
 
 @pytest.mark.parametrize("cores", [1, 2])
-@settings(few, max_examples=100)
+@settings(repeatable, max_examples=examples(100))
 @given(network=wide_networks(), data=st.data())
 def test_a_plan_in_strips_is_a_correct_plan_of_the_network(
     cores: int, network: Network, data: st.DataObject

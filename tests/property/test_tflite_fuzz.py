@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from tests.random_cases import examples
 from tests.unit.network.tflite_cases import CASES
 from tests.unit.network.tflite_models import (
     ModelSpec,
@@ -30,7 +31,7 @@ from tilewright.network.tflite_reader.raw import MAX_RANK
 CONTENTS = [model_bytes(case.model) for case in CASES.values()]
 EXTREMES = [0, 1, 2, 0x7F, 0x80, 0xFF, 0x7FFF, 0xFFFF, 2**31 - 1, 2**31, 2**32 - 1, 2**32 - 4]
 ANY_EXAMPLES = settings(
-    max_examples=int(os.environ.get("TILEWRIGHT_FUZZ", "200")),
+    max_examples=int(os.environ.get("TILEWRIGHT_FUZZ", examples(200))),
     deadline=10_000,
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )

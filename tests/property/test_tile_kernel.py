@@ -9,6 +9,7 @@ from math import prod
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.random_cases import examples
 
 from tilewright.network.graph import Index, Op, Operand
 from tilewright.program import tile_grid, tile_kernel
@@ -95,7 +96,7 @@ def asked(trial: Trial, at: int) -> int | None:
 
 
 @pytest.mark.skipif(not tile_kernel.is_used(), reason="the search was not built")
-@settings(max_examples=500, deadline=None)
+@settings(max_examples=examples(500), deadline=None)
 @given(trials())
 def test_both_find_the_same_tilings_with_the_same_figures(trial: Trial) -> None:
     told = partial(asked, trial)
@@ -110,7 +111,7 @@ def test_both_find_the_same_tilings_with_the_same_figures(trial: Trial) -> None:
 
 
 @pytest.mark.skipif(not tile_kernel.is_used(), reason="the search was not built")
-@settings(max_examples=500, deadline=None)
+@settings(max_examples=examples(500), deadline=None)
 @given(trials(), st.data())
 def test_all_leads_and_rooms_that_a_choice_is_said_to_cover_lead_to_it(
     trial: Trial, data: st.DataObject
@@ -139,7 +140,7 @@ def test_all_leads_and_rooms_that_a_choice_is_said_to_cover_lead_to_it(
 
 
 @pytest.mark.skipif(not tile_kernel.is_used(), reason="the search was not built")
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200), deadline=None)
 @given(trials())
 def test_the_best_tiling_is_that_of_the_best_order(trial: Trial) -> None:
     told = partial(asked, trial)
@@ -168,7 +169,7 @@ def test_what_a_model_raises_comes_through() -> None:
         tile_kernel.tilings(trial, failing)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200), deadline=None)
 @given(trials())
 def test_without_a_model_the_candidate_is_the_best_of_all(trial: Trial) -> None:
     # With an impossible model every combination that fits is a candidate, if there are few.
@@ -196,7 +197,7 @@ def value(candidates: Candidates, number: int, goal: Goal) -> float:
     return both[1] + both[0] / 8 + min(row.first, row.left) / 2
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200), deadline=None)
 @given(trials())
 def test_the_choice_is_as_if_a_model_were_asked_about_every_candidate(trial: Trial) -> None:
     trial = replace(trial, work=replace(trial.work, tile_cycles=model))

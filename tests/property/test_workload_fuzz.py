@@ -11,6 +11,7 @@ from typing import Any
 
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from tests.random_cases import examples
 
 from tilewright.document import Document, parse_document
 from tilewright.errors import InputError
@@ -19,7 +20,7 @@ from tilewright.network.counts import macs
 from tilewright.network.zigzag_reader import is_workload, read_zigzag
 
 FUZZ = settings(
-    max_examples=int(os.environ.get("TILEWRIGHT_FUZZ", "150")),
+    max_examples=int(os.environ.get("TILEWRIGHT_FUZZ", examples(150))),
     derandomize="TILEWRIGHT_FUZZ" not in os.environ,
     deadline=None,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],

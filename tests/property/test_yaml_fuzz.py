@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 from ruamel.yaml import YAML
 from tests.applied_fixes import apply_fixes, printed_fixes
 from tests.machine_builder import sound_machine
+from tests.random_cases import examples
 
 from tilewright.errors import InputError, Problem
 from tilewright.machine.load import (
@@ -32,7 +33,7 @@ Path_ = tuple[str | int, ...]
 
 OWN_FILES = Path(__file__).parents[1] / "machine_files"
 FUZZ = settings(
-    max_examples=int(os.environ.get("TILEWRIGHT_FUZZ", "150")),
+    max_examples=int(os.environ.get("TILEWRIGHT_FUZZ", examples(150))),
     derandomize="TILEWRIGHT_FUZZ" not in os.environ,
     deadline=None,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],

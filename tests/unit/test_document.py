@@ -232,7 +232,12 @@ def test_an_alias_to_its_own_parent_is_refused() -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["[" * 100_000, "- " * 50_000, "{a: " * 20_000], ids=["flow", "block", "mappings"]
+    "text",
+    [
+        pytest.param("[" * 100_000, id="flow", marks=pytest.mark.slow),
+        pytest.param("- " * 50_000, id="block"),
+        pytest.param("{a: " * 20_000, id="mappings"),
+    ],
 )
 def test_deep_nesting_is_refused_fast(text: str) -> None:
     start = time.process_time()
@@ -338,6 +343,16 @@ def test_a_missing_key_need_not_be_spelt_as_nearly() -> None:
     ]
     assert faults(f"name: n\nparts:\n  a: {{size: 1, bandwidth: 1, {far}x: 2}}\n") == [
         f"f:3:30: parts.a.{far}x: unknown key\n  hint: known: size, bandwidth, note"
+    ]
+
+
+def test_a_merge_key_is_told_how_to_do_without() -> None:
+    text = (
+        "name: n\nparts:\n  a: &a {size: 1, bandwidth: 2}\n  b: {<<: *a, size: 1, bandwidth: 2}\n"
+    )
+    assert faults(text) == [
+        "f:4:7: parts.b.<<: unknown key\n"
+        "  hint: merge keys are not read: write the keys out; `*name` stands for a whole value"
     ]
 
 

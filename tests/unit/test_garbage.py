@@ -2,6 +2,9 @@
 
 import gc
 
+import pytest
+
+from tilewright import garbage
 from tilewright.garbage import without_garbage_collection
 
 
@@ -13,6 +16,8 @@ def test_making_one_more_object_does_not_have_all_of_them_looked_through() -> No
 
     gc.enable()
     with without_garbage_collection():
+        pass  # If it is time to look, it is done here.
+    with without_garbage_collection():
         assert not gc.isenabled()
         made = [[number] for number in range(20_000)]
         gc.callbacks.append(noted)
@@ -22,6 +27,33 @@ def test_making_one_more_object_does_not_have_all_of_them_looked_through() -> No
     assert looks == []
     assert gc.get_freeze_count() == 0
     assert len(made) + len(more) == 20_100
+
+
+class InACycle:
+    """An object that is alive until somebody looks for cycles."""
+
+    alive = 0
+
+    def __init__(self) -> None:
+        InACycle.alive += 1
+        self.itself = self
+
+    def __del__(self) -> None:
+        InACycle.alive -= 1
+
+
+def test_cycles_do_not_pile_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(garbage, "ROOM", 0)
+    gc.enable()
+    most = 0
+    # Each round leaves a quarter of the objects there are; without a look all rounds would stay.
+    size = len(gc.get_objects()) // 4
+    for _ in range(12):
+        with without_garbage_collection():
+            for _ in range(size):
+                InACycle()
+        most = max(most, InACycle.alive)
+    assert most < 8 * size
 
 
 def test_what_others_have_frozen_stays_so() -> None:

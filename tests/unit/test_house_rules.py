@@ -3,6 +3,7 @@
 import ast
 import re
 from collections.abc import Iterator
+from functools import lru_cache
 from pathlib import Path
 
 import pytest
@@ -32,8 +33,13 @@ def relative(path: Path) -> str:
     return str(path.relative_to(ROOT))
 
 
+@lru_cache(maxsize=1)
+def nodes(text: str) -> tuple[ast.AST, ...]:
+    return tuple(ast.walk(ast.parse(text)))
+
+
 def functions(text: str) -> Iterator[Function]:
-    for node in ast.walk(ast.parse(text)):
+    for node in nodes(text):
         if isinstance(node, Function):
             yield node
 
@@ -61,7 +67,7 @@ def option_swallowers(text: str) -> list[str]:
 def prints(text: str) -> list[int]:
     return [
         node.lineno
-        for node in ast.walk(ast.parse(text))
+        for node in nodes(text)
         if isinstance(node, ast.Call)
         and isinstance(node.func, ast.Name)
         and node.func.id == "print"
@@ -76,7 +82,7 @@ def broad_handlers(text: str) -> list[int]:
     """Lines of `except:` and `except Exception`."""
     return [
         node.lineno
-        for node in ast.walk(ast.parse(text))
+        for node in nodes(text)
         if isinstance(node, ast.ExceptHandler)
         and (node.type is None or (isinstance(node.type, ast.Name) and node.type.id == "Exception"))
     ]

@@ -11,7 +11,7 @@ from tilewright.machine.model import Machine
 from tilewright.network.load import load_network
 from tilewright.plan_drafts import Drafts
 from tilewright.plan_memory import cut_to
-from tilewright.planner import PlanOptions, plan, with_memory_limits
+from tilewright.planner import Plan, PlanOptions, plan, with_memory_limits
 from tilewright.program.cascade import PLAIN
 from tilewright.program.model import Program, Timetable
 from tilewright.program.places import places_of
@@ -48,9 +48,9 @@ def test_nothing_is_looked_for_any_further_when_nothing_is_moved_twice(
 ) -> None:
     choices: list[tuple[Aim, int]] = []
 
-    def counted(scene: Scene, aim: Aim, options: ChooseOptions) -> Chosen | None:
+    def counted(scene: Scene, aim: Aim, options: ChooseOptions, most_share: float) -> Chosen | None:
         choices.append((aim, options.most_stages))
-        return choose(scene, aim, options)
+        return choose(scene, aim, options, most_share)
 
     monkeypatch.setattr(plan_drafts, "choose", counted)
     options = PlanOptions(objective="traffic")
@@ -101,3 +101,15 @@ def test_no_tasks_are_scheduled_twice_in_the_same_room(monkeypatch: pytest.Monke
     assert found.peak_bytes["cmx"] < size_bytes / 8
     assert scheduled
     assert len(scheduled) == len(set(scheduled))
+
+
+def test_after_many_tasks_only_tiles_that_are_thought_faster_outright_are_tried() -> None:
+    network, machine = load_network("lenet5"), cut_to(load_machine("eyeriss_like"), 0.25)
+
+    def made(smaller_tasks: int) -> Plan:
+        return plan(network, machine, PlanOptions(smaller_tasks=smaller_tasks))
+
+    first = made(0)
+    n_tasks = len(first.program.tasks)
+    assert made(n_tasks // 6).timetable == first.timetable
+    assert made(n_tasks // 3).cycles < first.cycles

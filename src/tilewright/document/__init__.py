@@ -7,6 +7,7 @@ can still say where it stands. File models are validated here and nowhere else.
 from tilewright.document.content import Document, Location, dotted, in_file_order, suggestion
 from tilewright.document.read import parse_document, read_document, read_text
 from tilewright.document.validate import faulty_keys, validate
+from tilewright.document.write import refuse_unwritable, unwritable_refused, write_text, write_texts
 
 __all__ = [
     "Document",
@@ -17,6 +18,10 @@ __all__ = [
     "parse_document",
     "read_document",
     "read_text",
+    "refuse_unwritable",
     "suggestion",
+    "unwritable_refused",
     "validate",
+    "write_text",
+    "write_texts",
 ]

@@ -15,6 +15,9 @@ from tilewright.document.file_model import (
 )
 from tilewright.errors import Problem
 
+_MERGE = "<<"
+"""The key with which YAML 1.1 copies the keys of another mapping."""
+
 
 def validate(
     document: Document, model: type[ModelT], context: Context | None = None, at: Location = ()
@@ -46,7 +49,9 @@ def _problems(
         if fault.what == "missing" and fault.at in hinted:
             continue  # it is said where the misspelt key stands
         message, _, hint = fault.message.partition(" -- ")
-        if fault.what == "unknown":
+        if fault.what == "unknown" and fault.at[-1] == _MERGE:
+            hint = "merge keys are not read: write the keys out; `*name` stands for a whole value"
+        elif fault.what == "unknown":
             known = f"known: {', '.join(_keys(model, fault.at[:-1]))}"
             hint = f"did you mean {meant[fault.at]!r}?" if meant[fault.at] else known
         at = (*base, *fault.at)

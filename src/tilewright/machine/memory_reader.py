@@ -127,7 +127,7 @@ def expect_once(reader: Reader, at: Location, words: Sequence[str], *inside: str
 def _memory(
     reader: Reader, at: Location, file: MemoryFile | OldMemoryFile, dims: tuple[str, ...]
 ) -> Memory:
-    """The memory, its role still open."""
+    """The memory, its role still open where the file leaves it so."""
     served = tuple(file.served_dimensions)
     expect_once(reader, (*at, "operands"), file.operands)
     expect_once(reader, (*at, "served_dimensions"), served)
@@ -154,7 +154,7 @@ def _memory(
         served_dims=served,
         read_pj=_access_pj(reader, (*at, "r_cost"), file, file.r_cost, read_width),
         write_pj=_access_pj(reader, (*at, "w_cost"), file, file.w_cost, write_width),
-        role="local",
+        role=file.role or "local",
         latency_cycles=1 if file.latency is None else file.latency,
         burst_bytes=(file.burst or 8) // 8 or 1,
         read_latency_cycles=file.read_latency,

@@ -229,16 +229,19 @@ class Machine:
 
 
 def inversions(memories: Sequence[Memory]) -> Iterator[tuple[Memory, Memory, Operand]]:
-    """Pairs of neighbours on an operand's way of which the lower is the larger."""
+    """Pairs of neighbours on an operand's way of which the lower is the larger.
+
+    What is external stands above all else, however small: a flash may be smaller than an SRAM.
+    """
     for operand in (*INPUT_OPERANDS, OUTPUT_OPERAND):
         chain = [memory for memory in memories if operand in memory.operands]
         for lower, upper in pairwise(chain):
-            if lower.size_bits > upper.size_bits:
+            if lower.size_bits > upper.size_bits and upper.role != "external":
                 yield lower, upper, operand
 
 
 def bottom_up(memories: Sequence[Memory]) -> tuple[Memory, ...]:
-    """The memories as listed, or sorted by size if some operand's are listed top-down."""
+    """The memories as listed, or by size, external ones last, if some operand's are top-down."""
     if next(inversions(memories), None) is not None:
-        return tuple(sorted(memories, key=lambda memory: memory.size_bits))
+        return tuple(sorted(memories, key=lambda m: (m.role == "external", m.size_bits)))
     return tuple(memories)

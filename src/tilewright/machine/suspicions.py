@@ -97,7 +97,8 @@ def _falling_energy(reading: MachineReading, machine: Machine) -> Iterator[Probl
                 small, large = sorted(pair, key=lambda m: m.size_bits)
                 own, other = _energy_per_bit(small), _energy_per_bit(large)
                 falls = own > other * (1 + 1e-9) and small.size_bits < large.size_bits
-                if not falls or (small.name, large.name) in seen:
+                # What lies outside the chip is dear, however small it is.
+                if not falls or small.role == "external" or (small.name, large.name) in seen:
                     continue
                 seen.add((small.name, large.name))
                 text = (

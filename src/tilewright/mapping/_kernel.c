@@ -8,6 +8,7 @@
 
 #include "kernel_allocate.h"
 #include "kernel_cost.h"
+#include "kernel_orders.h"
 
 enum { GIVEN, GREEDY, EVEN };
 enum { LATENCY, ENERGY, PRODUCT };
@@ -33,7 +34,8 @@ static Py_buffer *open_view(
     const char *format = view->format ? view->format : "B";
     Py_ssize_t size = formats[0] == '?' || formats[0] == 'B' ? 1 : 8;
     int good = view->ndim == dims && strlen(format) == 1 && strchr(formats, format[0]) &&
-               view->itemsize == size && (uintptr_t)view->buf % (uintptr_t)size == 0;
+               view->itemsize == size &&
+               (view->len == 0 || (uintptr_t)view->buf % (uintptr_t)size == 0);
     for (int i = 0; good && i < dims; i++) good = view->strides[i] % size == 0;
     if (good) return view;
     PyErr_Format(PyExc_TypeError, "expected %d dims of %s, not %d of %s", dims, formats,
@@ -84,10 +86,10 @@ static int open_orders(
     return good;
 }
 
-static void start(Candidate *c, const Py_buffer *loops)
+static void start(Candidate *c, Py_ssize_t length)
 {
     memset(c, 0, sizeof *c);
-    c->length = (int)loops->shape[0];
+    c->length = (int)length;
     c->iterations[0] = 1.0;
     for (int dim = 0; dim < DIMS; dim++) c->extent[0][dim] = 1.0;
 }
@@ -132,7 +134,7 @@ static PyObject *costs(PyObject *module, PyObject *const *args, Py_ssize_t n_arg
     Py_ssize_t count = orders[1]->shape[1];
     good = ends->shape[0] == setup.n_levels && ends->shape[1] == count &&
            fits->shape[0] == count && values->shape[0] == 2 && values->shape[1] == count;
-    start(&c, orders[1]);
+    start(&c, orders[1]->shape[0]);
     for (Py_ssize_t column = 0; good && column < count; column++) {
         char *fit = at(fits, column, 0);
         load(&setup, &c, orders, column);
@@ -168,24 +170,38 @@ static int is_less(Value a, Value b)
     return a.first < b.first || (a.first == b.first && a.second < b.second);
 }
 
-/* The first of the best orders that are not above `least`, and its ends and costs; -1: none. */
+/* What orders are to be best at: `other_pj` is the energy beside that of the memories. */
+typedef struct {
+    int even;
+    long objective;
+    double other_pj;
+} Wanted;
+
+/* Whether a candidate, allocated here, is better than the least value so far, which it becomes. */
+static int is_best(const Setup *s, Candidate *c, const Wanted *wanted, Value *least)
+{
+    /* Time only tells apart what takes the same energy. */
+    double most_pj = wanted->objective == ENERGY ? least->first : INFINITY;
+    if (!allocate(s, c, wanted->even) || !transfer(s, c, wanted->other_pj, most_pj)) return 0;
+    time_of(s, c);
+    Value value = value_of(c, wanted->other_pj, wanted->objective);
+    if (!is_less(value, *least)) return 0;
+    *least = value;
+    return 1;
+}
+
+/* The first of the best orders that are not above `at_most`, and its ends and costs; -1: none. */
 static Py_ssize_t best_order(
-    const Setup *s, const Py_buffer *const orders[3], const double figures[2], const long how[2],
+    const Setup *s, const Py_buffer *const orders[3], const Wanted *wanted, double at_most,
     const Py_buffer *ends, double *values)
 {
     Candidate c;
     Py_ssize_t best = -1;
-    Value least = {figures[1], INFINITY};
-    start(&c, orders[1]);
+    Value least = {at_most, INFINITY};
+    start(&c, orders[1]->shape[0]);
     for (Py_ssize_t column = 0; column < orders[1]->shape[1]; column++) {
         load(s, &c, orders, column);
-        if (!allocate(s, &c, how[0] == EVEN) || !transfer(s, &c)) continue;
-        /* Time only tells apart what takes the same energy. */
-        if (how[1] == ENERGY && c.memory_pj + figures[0] > least.first) continue;
-        time_of(s, &c);
-        Value value = value_of(&c, figures[0], how[1]);
-        if (!is_less(value, least)) continue;
-        least = value;
+        if (!is_best(s, &c, wanted, &least)) continue;
         best = column;
         write_ends(s, &c, ends, 0);
         values[0] = c.cycles;
@@ -214,13 +230,38 @@ static PyObject *best(PyObject *module, PyObject *const *args, Py_ssize_t n_args
     if (good) {
         good = figures->shape[0] == 2 && figures->strides[0] == 8 && values->strides[0] == 8 &&
                ends->shape[0] == setup.n_levels && ends->shape[1] == 1 && values->shape[0] == 2;
-        if (good) column = best_order(&setup, orders, figures->buf, how, ends, values->buf);
+        const double *given = figures->buf;
+        Wanted wanted = {how[0] == EVEN, how[1], good ? given[0] : 0.0};
+        if (good) column = best_order(&setup, orders, &wanted, given[1], ends, values->buf);
         else PyErr_SetString(PyExc_ValueError, "ends or values do not belong to the orders");
     }
     close_views(&views);
     if (!good) return NULL;
     if (column < 0) Py_RETURN_NONE;
     return PyLong_FromSsize_t(column);
+}
+
+static Py_ssize_t n_details(const Setup *s)
+{
+    return 4 + 5 * s->n_links + s->n_groups + s->n_levels;
+}
+
+/* Every part of the cost of a candidate, in the order that kernel.py gives. */
+static void write_details(const Setup *s, const Candidate *c, double *to)
+{
+    double parts[] = {c->compute, c->stall, c->onload, c->offload};
+    for (int i = 0; i < 4; i++) *to++ = parts[i];
+    for (int row = 0; row < s->n_links; row++) {
+        const Stay *stay = &c->stay[s->links[row].operand];
+        int arch = s->links[row].arch;
+        double figures[] = {c->accesses[row], c->link_pj[row], c->amount[row],
+                            stay->periods[arch], stay->bits[arch]};
+        for (int i = 0; i < 5; i++) *to++ = figures[i];
+    }
+    for (int i = 0; i < s->n_groups; i++) *to++ = c->port_stalls[i];
+    for (int operand = 0; operand < s->n_operands; operand++)
+        for (int arch = 1; arch <= s->operands[operand].depth; arch++)
+            *to++ = c->stay[operand].elements[arch] * c->stay[operand].bits[arch];
 }
 
 /* details(description, dims, loops, sizes, ends, values): every part of the cost of the one
@@ -235,10 +276,9 @@ static PyObject *details(PyObject *module, PyObject *const *args, Py_ssize_t n_a
                (ends = open_view(&views, args[4], "lq", 2, 0)) &&
                (values = open_view(&views, args[5], "d", 1, 1));
     if (good) {
-        Py_ssize_t wanted = 4 + 5 * setup.n_links + setup.n_groups + setup.n_levels;
-        start(&c, orders[1]);
+        start(&c, orders[1]->shape[0]);
         good = orders[1]->shape[1] == 1 && ends->shape[0] == setup.n_levels &&
-               ends->shape[1] == 1 && values->shape[0] == wanted && values->strides[0] == 8 &&
+               ends->shape[1] == 1 && values->shape[0] == n_details(&setup) && values->strides[0] == 8 &&
                read_ends(&setup, &c, ends, 0);
     }
     if (!good) {
@@ -248,19 +288,7 @@ static PyObject *details(PyObject *module, PyObject *const *args, Py_ssize_t n_a
     }
     load(&setup, &c, orders, 0);
     int possible = cost(&setup, &c);
-    double *to = values->buf, parts[] = {c.compute, c.stall, c.onload, c.offload};
-    for (int i = 0; i < 4; i++) *to++ = parts[i];
-    for (int row = 0; row < setup.n_links; row++) {
-        const Stay *stay = &c.stay[setup.links[row].operand];
-        int arch = setup.links[row].arch;
-        double figures[] = {c.accesses[row], c.link_pj[row], c.amount[row], stay->periods[arch],
-                            stay->bits[arch]};
-        for (int i = 0; i < 5; i++) *to++ = figures[i];
-    }
-    for (int i = 0; i < setup.n_groups; i++) *to++ = c.port_stalls[i];
-    for (int operand = 0; operand < setup.n_operands; operand++)
-        for (int arch = 1; arch <= setup.operands[operand].depth; arch++)
-            *to++ = c.stay[operand].elements[arch] * c.stay[operand].bits[arch];
+    write_details(&setup, &c, values->buf);
     close_views(&views);
     return PyBool_FromLong(possible);
 }
@@ -271,7 +299,7 @@ static PyObject *arrange(PyObject *module, PyObject *const *args, Py_ssize_t n_a
 {
     Views views = {.n_views = 0};
     const Py_buffer *given, *out;
-    int64_t items[LOOPS];
+    Arrangement a;
     int good = n_args == 2 && (given = open_view(&views, args[0], "lq", 1, 0)) &&
                (out = open_view(&views, args[1], "lq", 2, 1));
     good = good && given->shape[0] >= 1 && given->shape[0] <= LOOPS &&
@@ -281,22 +309,129 @@ static PyObject *arrange(PyObject *module, PyObject *const *args, Py_ssize_t n_a
         if (!PyErr_Occurred()) PyErr_SetString(PyExc_ValueError, "nothing to arrange");
         return NULL;
     }
-    int last = (int)given->shape[0] - 1, i = last > 0 ? last - 1 : 0, j = last;
+    int n_items = (int)given->shape[0], changed = 1;
     Py_ssize_t column = 0;
-    for (int place = 0; place <= last; place++) items[place] = *(int64_t *)at(given, place, 0);
-    for (; column < out->shape[1]; column++) {
-        for (int place = 0; place <= last; place++)
-            *(int64_t *)at(out, place, column) = items[place];
-        if (j >= last && items[j] >= items[0]) { column++; break; }
-        int moved = j < last && items[i] >= items[j + 1] ? j + 1 : j;
-        int64_t value = items[moved];
-        memmove(items + 1, items, sizeof(int64_t) * (size_t)moved);
-        items[0] = value;
-        i = last > 0 && value < items[1] ? 0 : i + 1;
-        j = i + 1;
+    for (int place = 0; place < n_items; place++) a.items[place] = *(int64_t *)at(given, place, 0);
+    begin(&a, n_items);
+    for (; changed && column < out->shape[1]; column++) {
+        for (int place = 0; place < n_items; place++)
+            *(int64_t *)at(out, place, column) = a.items[place];
+        changed = go_on(&a);
     }
     close_views(&views);
     return PyLong_FromSsize_t(column);
+}
+
+enum { DETAILS = 4 + 5 * LINKS + LINKS + OPERANDS * LEVELS };
+
+/* The first of the orders of least energy, in every part; and how many were tried. */
+typedef struct {
+    Py_ssize_t tried;
+    int length, ends[OPERANDS][LEVELS]; /* no length: none fits */
+    unsigned char loop[LOOPS];
+    double size[LOOPS], memory_pj, details[DETAILS];
+} Least;
+
+static void keep(const Setup *s, const Candidate *c, Least *to)
+{
+    to->length = c->length;
+    to->memory_pj = c->memory_pj;
+    memcpy(to->ends, c->ends, sizeof to->ends);
+    memcpy(to->loop, c->loop, sizeof to->loop);
+    memcpy(to->size, c->size, sizeof to->size);
+    write_details(s, c, to->details);
+}
+
+static void find_least(
+    const Setup *s, const Ascending *orders, const Wanted *wanted, double at_most, Least *to)
+{
+    Candidate c;
+    Arrangement a;
+    Value least = {at_most, INFINITY};
+    to->tried = to->length = 0;
+    start(&c, orders->n);
+    for (int place = 0; place < orders->n; place++)
+        a.items[place] = orders->first[orders->n - 1 - place];
+    begin(&a, orders->n);
+    for (int changed = orders->n; changed; changed = go_on(&a)) {
+        load_ascending(s, orders, &a, changed, &c);
+        to->tried++;
+        if (is_best(s, &c, wanted, &least)) keep(s, &c, to);
+    }
+}
+
+static PyObject *numbers_of(const double *values, Py_ssize_t count, int is_whole)
+{
+    PyObject *list = PyList_New(count);
+    for (Py_ssize_t i = 0; list && i < count; i++) {
+        PyObject *item =
+            is_whole ? PyLong_FromDouble(values[i]) : PyFloat_FromDouble(values[i]);
+        if (item) PyList_SET_ITEM(list, i, item);
+        else Py_CLEAR(list);
+    }
+    return list;
+}
+
+/* Orders tried, the memories' energy, the loops' dims and sizes, the ends of levels, details. */
+static PyObject *told(const Setup *s, const Least *least)
+{
+    double flat[OPERANDS * LEVELS];
+    int row = 0;
+    for (int operand = 0; operand < s->n_operands; operand++)
+        for (int level = 0; level < s->operands[operand].depth; level++)
+            flat[row++] = least->ends[operand][level];
+    PyObject *dims = PyBytes_FromStringAndSize((const char *)least->loop, least->length);
+    PyObject *sizes = numbers_of(least->size, least->length, 1), *ends = numbers_of(flat, row, 1);
+    PyObject *figures = numbers_of(least->details, n_details(s), 0);
+    if (dims && sizes && ends && figures)
+        return Py_BuildValue(
+            "ndNNNN", least->tried, least->memory_pj, dims, sizes, ends, figures);
+    Py_XDECREF(dims);
+    Py_XDECREF(sizes);
+    Py_XDECREF(ends);
+    Py_XDECREF(figures);
+    return NULL;
+}
+
+/* least(description, frame, places, limit, mode, figures): of the orders of an unrolled nest in
+ * which the factors of each loop stand smallest first, that of the least energy, or None. The
+ * description is that of the nest with nothing unrolled; `figures` are those of `best`. */
+static PyObject *least(PyObject *module, PyObject *const *args, Py_ssize_t n_args)
+{
+    Views views = {.n_views = 0};
+    const Py_buffer *given[4];
+    Setup setup;
+    Frame frame;
+    Places places;
+    Ascending orders;
+    Least found = {.length = 0};
+    double left[DIMS], points = 1.0;
+    long limit = n_args == 6 ? PyLong_AsLong(args[3]) : -1;
+    long mode = n_args == 6 ? PyLong_AsLong(args[4]) : -1;
+    int good = mode >= GREEDY && mode <= EVEN && !PyErr_Occurred();
+    for (int i = 0; good && i < 4; i++) {
+        given[i] = open_view(&views, args[i < 3 ? i : 5], "d", 1, 0);
+        good = given[i] && (given[i]->shape[0] == 0 || given[i]->strides[0] == 8);
+    }
+    good = good && given[3]->shape[0] == 2 &&
+           read_setup(given[0]->buf, given[0]->shape[0], &setup) &&
+           read_frame(given[1]->buf, given[1]->shape[0], &setup, &frame) &&
+           read_places(given[2]->buf, given[2]->shape[0], &setup, &frame, &places);
+    for (int dim = 0; good && dim < setup.n_dims; dim++) points *= frame.size[dim];
+    if (good && points < EXACT) {
+        const double *figures = given[3]->buf;
+        Wanted wanted = {mode == EVEN, ENERGY, figures[0]};
+        unroll(&frame, &places, &setup, left);
+        good = set_ascending(&frame, &setup, left, (int)limit, &orders);
+        if (good) find_least(&setup, &orders, &wanted, figures[1], &found);
+    }
+    close_views(&views);
+    if (good && points < EXACT) {
+        if (found.length) return told(&setup, &found);
+        Py_RETURN_NONE;
+    }
+    if (!PyErr_Occurred()) PyErr_SetString(PyExc_ValueError, "this is no unrolling of a nest");
+    return NULL;
 }
 
 static PyObject *understands(PyObject *module, PyObject *array)
@@ -313,6 +448,7 @@ static PyMethodDef methods[] = {
     {"understands", understands, METH_O, "Whether a description is sound and within limits."},
     {"costs", (PyCFunction)(void (*)(void))costs, METH_FASTCALL, "Cost many orders."},
     {"best", (PyCFunction)(void (*)(void))best, METH_FASTCALL, "The best of many orders."},
+    {"least", (PyCFunction)(void (*)(void))least, METH_FASTCALL, "The order of least energy."},
     {"details", (PyCFunction)(void (*)(void))details, METH_FASTCALL, "Cost one in every part."},
     {"arrange", (PyCFunction)(void (*)(void))arrange, METH_FASTCALL, "List all arrangements."},
     {NULL, NULL, 0, NULL},

@@ -27,6 +27,15 @@ def best(
     values: NDArray[np.float64],
     /,
 ) -> int | None: ...
+def least(
+    description: array[float],
+    frame: array[float],
+    places: array[float],
+    limit: int,
+    mode: int,
+    figures: array[float],
+    /,
+) -> tuple[int, float, bytes, list[int], list[int], list[float]] | None: ...
 def details(
     description: array[float],
     dims: bytes,

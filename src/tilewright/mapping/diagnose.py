@@ -12,6 +12,9 @@ from tilewright.mapping.nest import LoopNest, NestOperand, window_elements
 from tilewright.mapping.spatial import UnrollOptions, unrollings
 from tilewright.units import format_bits
 
+_USUAL_BITS = 8
+"""Of the elements of quantised networks."""
+
 
 def operand_elements(nest: LoopNest, operand: NestOperand, extents: Mapping[str, float]) -> float:
     """Elements of an operand when its loops have the given extents; others are at 1."""
@@ -35,7 +38,9 @@ def why_not(nest: LoopNest, hierarchy: Hierarchy, constraint: Constraint | None)
         if short > 0:
             shortages.append((short, memory, needs))
     if shortages:
-        return _too_small(*max(shortages, key=lambda shortage: shortage[0]))
+        short, memory, needs = max(shortages, key=lambda shortage: shortage[0])
+        widest = max(operand.bits for operand in nest.operands if operand.letter in needs)
+        return _too_small(short, memory, needs, widest)
     missing = _missing_port(hierarchy)
     if missing:
         return Problem(message=missing, hint="`tilewright check` says more")
@@ -63,13 +68,18 @@ def _least_bits(
     return int(operand_elements(nest, operand, tile) * operand.bits)
 
 
-def _too_small(short: float, memory: Memory, needs: Mapping[str, int]) -> Problem:
+def _too_small(short: float, memory: Memory, needs: Mapping[str, int], widest_bits: int) -> Problem:
     parts = ", ".join(f"{letter} {format_bits(bits)}" for letter, bits in needs.items())
     total = sum(needs.values())
+    hint = f"{format_bits(total)} of {memory.name} would do, or a larger memory above it"
+    if widest_bits > memory.size_bits:
+        # Most networks are exported with floats of 32 bit, and most machines are made for 8.
+        narrower = min(_USUAL_BITS, memory.size_bits)
+        hint += f"\nor --bits {narrower}: as if the network were quantised to {narrower} bit"
     return Problem(
         message=f"memory {memory.name} has {format_bits(memory.size_bits)} and needs "
         f"at least {format_bits(total)} ({parts}): {int(short):,} bits short",
-        hint=f"{format_bits(total)} of {memory.name} would do, or a larger memory above it",
+        hint=hint,
     )
 
 

@@ -246,9 +246,14 @@ def _details(batch: Batch, column: int) -> _Details:
     description = batch.setup.description
     if batch.compiled is None or description is None:
         return _numpy_details(batch, column)
-    figures = cost_details(description, batch.orders, batch.allocation, column)
-    behind = 4 + 5 * len(batch.setup.wiring.links)
-    held = behind + len(batch.setup.wiring.groups)
+    return _compiled_details(
+        batch.setup, cost_details(description, batch.orders, batch.allocation, column)
+    )
+
+
+def _compiled_details(setup: Setup, figures: Sequence[float]) -> _Details:
+    behind = 4 + 5 * len(setup.wiring.links)
+    held = behind + len(setup.wiring.groups)
     links = [figures[i : i + 5] for i in range(4, behind, 5)]
     return _Details(figures[:4], links, figures[behind:held], figures[held:])
 
@@ -271,9 +276,16 @@ def _numpy_details(batch: Batch, column: int) -> _Details:
 
 def cost_of(batch: Batch, column: int = 0) -> Cost:
     """The cost of one candidate, part by part."""
-    setup = batch.setup
+    return _cost(batch.setup, _details(batch, column))
+
+
+def cost_from(setup: Setup, figures: Sequence[float]) -> Cost:
+    """The cost of a mapping of which the kernel told everything: see `cost_details`."""
+    return _cost(setup, _compiled_details(setup, figures))
+
+
+def _cost(setup: Setup, details: _Details) -> Cost:
     hierarchy, drain_cycles = setup.hierarchy, setup.spatial.drain_cycles
-    details = _details(batch, column)
     links = tuple(_link_costs(setup, details))
     compute, stall, onload, offload = details.cycles
     return Cost(

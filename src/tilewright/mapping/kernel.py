@@ -93,6 +93,28 @@ def describe(
     return Description(packed, fixed.numbers, fixed.depths, fixed.details, wires_at)
 
 
+def describe_nest(nest: LoopNest, hierarchy: Hierarchy) -> Description | None:
+    """The description of a setup in which nothing is unrolled."""
+    fixed = _fixed(nest, hierarchy) if is_used() else None
+    if fixed is None:
+        return None
+    values: list[float] = [*fixed.counts, 1.0, 0]
+    for operand, known in zip(nest.operands, fixed.operands, strict=True):
+        values += known
+        chain = hierarchy.chains[operand.letter]
+        one_width = operand.letter != "O" or operand.bits == nest.final_bits
+        for index in chain:
+            values += (index, one_width)
+        # Nothing is summed or unrolled at any level, and no factor is uneven.
+        values += [0] * (2 * len(chain) + 2)
+    wires_at = len(values)
+    packed = array("d", values) + _wires(nest.letters, hierarchy)
+    packed.extend([1.0] * (3 * len(fixed.places)))
+    if not _kernel.understands(packed):
+        return None
+    return Description(packed, fixed.numbers, fixed.depths, fixed.details, wires_at)
+
+
 @dataclass(frozen=True, eq=False)
 class _Fixed:
     """What the descriptions of a nest have in common, however it is unrolled."""
@@ -180,6 +202,29 @@ def best_order(
     if column is None:
         return None
     return column, Allocation(_by_letter(description, ends), np.ones(1, dtype=np.bool_)), costs
+
+
+def least_order(
+    frame: "array[float]",
+    places: "array[float]",
+    description: Description,
+    limit: int | None,
+    wanted: Wanted,
+    *,
+    even: bool,
+) -> tuple[int, float, bytes, list[int], list[int], list[float]] | None:
+    """As `best_order`, of the ascending orders of a nest that the kernel unrolls itself.
+
+    How many orders there are, the memories' energy of the best, the dims and sizes of its loops,
+    the ends of all levels of all operands, and what `cost_details` answers. `kernel_least.py` says
+    what `frame` and `places` are.
+    """
+    return _kernel.least(
+        *(description.values, frame, places),
+        -1 if limit is None else limit,
+        _EVEN if even else _GREEDY,
+        array("d", (wanted.mac_pj, wanted.at_most)),
+    )
 
 
 def _by_letter(description: Description, ends: Ints) -> dict[str, Ints]:

@@ -35,27 +35,25 @@ static void allow(const Setup *s, Candidate *c)
     }
 }
 
-/* Accesses and energy of every link; 0 if something has to move where there is no port. */
-static int access_links(const Setup *s, Candidate *c)
+/* Accesses and energy of a link; 0 if something has to move where there is no port. */
+static int access_link(const Setup *s, Candidate *c, int row)
 {
-    for (int row = 0; row < s->n_links; row++) {
-        const Link *link = &s->links[row];
-        const Stay *stay = &c->stay[link->operand];
-        int arch = link->arch, exists = !link->comes_back || stay->partial[arch];
-        c->exists[row] = !link->comes_back || stay->whole_partial[arch];
-        c->amount[row] = stay->elements[arch] * link->boost;
-        c->accesses[row] = 0;
-        if (exists && c->amount[row] > 0 && stay->bits[arch] > 0) {
-            if (link->width == 0) return 0;
-            double granules = up(c->amount[row] * stay->bits[arch] / link->granule);
-            c->accesses[row] =
-                down(granules * link->granule_share * stay->periods[arch] * link->copies);
-        }
-        c->link_pj[row] = c->accesses[row] * link->pj;
-        c->memory_pj = row ? c->memory_pj + c->link_pj[row] : c->link_pj[row];
-        double bits = stay->whole_elements[arch] * link->whole_boost * stay->whole_bits[arch];
-        c->real[row] = link->width > 0 && c->exists[row] ? up(bits / link->width) : 0;
+    const Link *link = &s->links[row];
+    const Stay *stay = &c->stay[link->operand];
+    int arch = link->arch, exists = !link->comes_back || stay->partial[arch];
+    c->exists[row] = !link->comes_back || stay->whole_partial[arch];
+    c->amount[row] = stay->elements[arch] * link->boost;
+    c->accesses[row] = 0;
+    if (exists && c->amount[row] > 0 && stay->bits[arch] > 0) {
+        if (link->width == 0) return 0;
+        double granules = up(c->amount[row] * stay->bits[arch] / link->granule);
+        c->accesses[row] =
+            down(granules * link->granule_share * stay->periods[arch] * link->copies);
     }
+    c->link_pj[row] = c->accesses[row] * link->pj;
+    c->memory_pj = row ? c->memory_pj + c->link_pj[row] : c->link_pj[row];
+    double bits = stay->whole_elements[arch] * link->whole_boost * stay->whole_bits[arch];
+    c->real[row] = link->width > 0 && c->exists[row] ? up(bits / link->width) : 0;
     return 1;
 }
 
@@ -169,11 +167,20 @@ static double onload(const Setup *s, const Candidate *c)
     return smaller(both[0] + after_first, both[1] + after_second);
 }
 
-/* What a candidate moves, and the energy of that; 0 if its data cannot move. */
-static int transfer(const Setup *s, Candidate *c)
+/* What a candidate moves, and the energy of that; 0 if its data cannot move, or if it takes more
+ * energy than `most_pj` together with `other_pj`: sums only grow, so the rest is then left out. */
+static int transfer(const Setup *s, Candidate *c, double other_pj, double most_pj)
 {
-    for (int operand = 0; operand < s->n_operands; operand++) move(s, c, operand);
-    return access_links(s, c);
+    unsigned char is_known[OPERANDS] = {0};
+    for (int row = 0; row < s->n_links; row++) {
+        int operand = s->links[row].operand;
+        if (!is_known[operand]) move(s, c, operand);
+        is_known[operand] = 1;
+        if (!access_link(s, c, row) || c->memory_pj + other_pj > most_pj) return 0;
+    }
+    for (int operand = 0; operand < s->n_operands; operand++)
+        if (!is_known[operand]) move(s, c, operand);
+    return 1;
 }
 
 /* How long a candidate takes whose transfers are known. */
@@ -198,7 +205,7 @@ static void time_of(const Setup *s, Candidate *c)
 /* Costs a candidate whose levels are cut; 0 if its data cannot move. */
 static int cost(const Setup *s, Candidate *c)
 {
-    if (!transfer(s, c)) return 0;
+    if (!transfer(s, c, 0.0, INFINITY)) return 0;
     time_of(s, c);
     return 1;
 }

@@ -5,8 +5,8 @@ until no other one can be better. Among equals those come first that ask least o
 the array.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from itertools import product
 from math import inf, prod
 
@@ -16,6 +16,7 @@ from tilewright.mapping.hierarchy import Hierarchy
 from tilewright.mapping.nest import LoopNest
 from tilewright.mapping.orders import all_orders, loop_factors
 from tilewright.mapping.search import Mapped, SearchOptions, best_of, rank
+from tilewright.mapping.single_loops import Door, single_loops
 from tilewright.mapping.spatial import (
     UnrollOptions,
     elements_per_cycle,
@@ -147,26 +148,26 @@ def fewest_steps(nest: LoopNest, hierarchy: Hierarchy) -> int:
 
 def ranked_unrollings(nest: LoopNest, hierarchy: Hierarchy) -> list[tuple[int, Unrolling]]:
     """Unrollings of one loop per array dim with their steps, the most promising first."""
-    found: dict[Unrolling, tuple[float, int]] = {}
-    lowest, doors = feeds(nest, hierarchy), _doors(nest, hierarchy)
-    for factors in _single_loops(nest, hierarchy):
-        unrolling = limited(hierarchy, lowest, factors)
-        if unrolling not in found:
-            steps = _steps(nest, unrolling)
-            found[unrolling] = steps * _congestion(doors, unrolling), steps
-    ordered = sorted(found.items(), key=lambda item: (item[1], item[0]))
-    return [(steps, unrolling) for unrolling, (_, steps) in ordered]
+    limits, lowest = factor_limits(nest, hierarchy), feeds(nest, hierarchy)
+    doors = _doors(nest, hierarchy)
+    choices = {
+        dim: [(loop, n) for loop, n in most.items() if n > 1 and nest.sizes[loop] > 1] or [("", 1)]
+        for dim, most in limits.items()
+    }
+    stores = [Door(feed.dims, feed.same, feed.elements) for feed in lowest]
+    found = single_loops(nest, choices, stores, doors)
+    if found is None:
+        ways = product(*([loop for loop, _ in tried] for tried in choices.values()))
+        held = dict.fromkeys(limited(hierarchy, lowest, filled(nest, limits, way)) for way in ways)
+        found = [_rated(nest, doors, unrolling) for unrolling in held]
+    return [(steps, unrolling) for _, steps, unrolling in sorted(found)]
 
 
-def _single_loops(nest: LoopNest, hierarchy: Hierarchy) -> Iterator[Factors]:
-    """All ways to run one loop along each array dim."""
-    limits = factor_limits(nest, hierarchy)
-    choices = [
-        [loop for loop, most in limits[dim].items() if most > 1 and nest.sizes[loop] > 1] or [""]
-        for dim, _ in hierarchy.array.dims
-    ]
-    for loops in product(*choices):
-        yield filled(nest, limits, loops)
+def _rated(
+    nest: LoopNest, doors: Sequence[Door], unrolling: Unrolling
+) -> tuple[float, int, Unrolling]:
+    steps = _steps(nest, unrolling)
+    return steps * _congestion(doors, unrolling), steps, unrolling
 
 
 def filled(
@@ -196,28 +197,17 @@ def _steps(nest: LoopNest, unrolling: Unrolling) -> int:
     return steps
 
 
-@dataclass(frozen=True, slots=True)
-class _Door:
-    """The port through which the array takes or gives elements of an operand."""
-
-    dims: tuple[str, ...]
-    """Array dims that share it."""
-    same: tuple[str, ...]
-    """Loops along which units share an element."""
-    elements_per_cycle: float
-
-
-def _doors(nest: LoopNest, hierarchy: Hierarchy) -> list[_Door]:
+def _doors(nest: LoopNest, hierarchy: Hierarchy) -> list[Door]:
     found = []
     for operand in nest.operands:
         memory = hierarchy.memory(operand.letter, 0)
         fed = elements_per_cycle(hierarchy, memory, operand)
         if fed not in (0, inf):
-            found.append(_Door(tuple(memory.served_dims), nest.irrelevant(operand), fed))
+            found.append(Door(tuple(memory.served_dims), nest.irrelevant(operand), fed))
     return found
 
 
-def _congestion(doors: Sequence[_Door], unrolling: Unrolling) -> float:
+def _congestion(doors: Sequence[Door], unrolling: Unrolling) -> float:
     """Cycles that the ports next to the array need, at most, for what it takes in one step."""
     worst = 1.0
     for door in doors:
@@ -227,5 +217,5 @@ def _congestion(doors: Sequence[_Door], unrolling: Unrolling) -> float:
                 for loop, factor in pairs:
                     if loop not in door.same:
                         taken *= factor
-        worst = max(worst, taken / door.elements_per_cycle)
+        worst = max(worst, taken / door.elements)
     return worst

@@ -7,14 +7,16 @@ the tiles of the op then try the best of these.
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from math import prod
+from functools import cached_property
+from math import inf, prod
 
 from tilewright.mapping.attach import Unrolling, attach
-from tilewright.mapping.evaluate import Batch, Setup
+from tilewright.mapping.evaluate import Setup, cost_from, cost_of, evaluate_loops, loops_of
 from tilewright.mapping.hierarchy import Hierarchy
+from tilewright.mapping.kernel_least import Least, frame_of, least_energy
 from tilewright.mapping.nest import LoopNest
 from tilewright.mapping.orders import ascending_orders, loop_factors
-from tilewright.mapping.search import Mapped, SearchOptions, best_candidate, mapped
+from tilewright.mapping.search import Mapped, SearchOptions, best_candidate
 from tilewright.mapping.spatial import factor_limits, feeds, limited
 from tilewright.mapping.tile_search import filled, map_tile
 
@@ -30,11 +32,20 @@ OF_TILES = 3
 
 @dataclass(frozen=True, kw_only=True)
 class TimedOp:
-    """A whole op: its mapping, if one fits, and the patterns that are tried for its tiles."""
+    """A whole op, and the patterns that are tried for its tiles."""
 
     nest: LoopNest
-    best: Mapped | None
+    hierarchy: Hierarchy
+    options: SearchOptions
+    least: "_Candidate | None"
     patterns: tuple[Pattern, ...]
+
+    @cached_property
+    def best(self) -> Mapped | None:
+        """Its mapping, if one fits."""
+        if self.least is None:
+            return map_tile(self.nest, self.hierarchy, self.options)
+        return _mapped(self.nest, self.hierarchy, self.least)
 
 
 def map_timed_op(
@@ -44,14 +55,16 @@ def map_timed_op(
     options: SearchOptions,
 ) -> TimedOp:
     """What is to be known of an op before its tiles are mapped; `ranked` are its unrollings."""
-    if options.objective == "energy":
-        return TimedOp(nest=nest, best=map_tile(nest, hierarchy, options), patterns=())
-    chosen = _different(nest, hierarchy, ranked, OF_OPS)
-    found = _by_energy(nest, hierarchy, chosen, options)
+    found = []
+    if options.objective != "energy":
+        chosen = _different(nest, hierarchy, ranked, OF_OPS)
+        found = _by_energy(nest, hierarchy, chosen, options, OF_TILES)
     return TimedOp(
         nest=nest,
-        best=found[0].mapped if found else map_tile(nest, hierarchy, options),
-        patterns=tuple(_pattern(candidate.unrolling) for candidate in found[:OF_TILES]),
+        hierarchy=hierarchy,
+        options=options,
+        least=found[0] if found else None,
+        patterns=tuple(_pattern(candidate.unrolling) for candidate in found),
     )
 
 
@@ -65,8 +78,10 @@ def map_timed_tile(
     if nest == op.nest:
         return op.best
     unrollings = _unrollings(nest, hierarchy, op.patterns)
-    found = _by_energy(nest, hierarchy, unrollings, options)
-    return found[0].mapped if found else map_tile(nest, hierarchy, options)
+    found = _by_energy(nest, hierarchy, unrollings, options, 1)
+    if not found:
+        return map_tile(nest, hierarchy, options)
+    return _mapped(nest, hierarchy, found[0])
 
 
 @dataclass(frozen=True)
@@ -74,14 +89,17 @@ class _Candidate:
     """The order of least energy of an unrolling."""
 
     unrolling: Unrolling
-    batch: Batch
-    column: int
-    energy_pj: float
-    tried: int
+    least: Least
 
-    @property
-    def mapped(self) -> Mapped:
-        return mapped(self.batch, self.column, self.tried)
+
+def _mapped(nest: LoopNest, hierarchy: Hierarchy, candidate: _Candidate) -> Mapped:
+    least = candidate.least
+    setup = Setup(nest, hierarchy, attach(nest, hierarchy, candidate.unrolling))
+    if least.figures is not None:
+        cost = cost_from(setup, least.figures)
+    else:
+        cost = cost_of(evaluate_loops(setup, least.loops))
+    return Mapped(setup=setup, loops=least.loops, cost=cost, candidates=least.tried)
 
 
 def _by_energy(
@@ -89,20 +107,41 @@ def _by_energy(
     hierarchy: Hierarchy,
     unrollings: Sequence[Unrolling],
     options: SearchOptions,
+    most: int,
 ) -> list[_Candidate]:
-    """The unrollings that fit, that of the least energy first."""
-    least = replace(options, objective="energy")
-    found = []
+    """The `most` best unrollings of those that fit, that of the least energy first."""
+    frame = frame_of(nest, hierarchy)
+    found: list[_Candidate] = []
     for unrolling in unrollings:
-        setup = Setup(nest, hierarchy, attach(nest, hierarchy, unrolling))
-        factors = loop_factors(setup.spatial.temporal, nest.dims[0][0], options.lpf_limit)
-        orders = ascending_orders(factors)
-        best = best_candidate(setup, orders, least)
-        if best is not None:
-            batch, column, (energy_pj, _) = best
-            found.append(_Candidate(unrolling, batch, column, energy_pj, orders.count))
-    # Sorting keeps the order of equals: the most promising ones come first.
-    return sorted(found, key=lambda candidate: candidate.energy_pj)
+        at_most_pj = found[-1].least.energy_pj if len(found) == most else inf
+        if frame is not None:
+            least = least_energy(frame, unrolling, options, at_most_pj)
+        else:
+            least = _least_in_python(nest, hierarchy, unrolling, options, at_most_pj)
+        if least is not None:
+            # Sorting keeps the order of equals: the most promising ones come first.
+            found = sorted(
+                [*found, _Candidate(unrolling, least)], key=lambda found: found.least.energy_pj
+            )[:most]
+    return found
+
+
+def _least_in_python(
+    nest: LoopNest,
+    hierarchy: Hierarchy,
+    unrolling: Unrolling,
+    options: SearchOptions,
+    at_most_pj: float,
+) -> Least | None:
+    """As `least_energy`, without the compiled search."""
+    setup = Setup(nest, hierarchy, attach(nest, hierarchy, unrolling))
+    factors = loop_factors(setup.spatial.temporal, nest.dims[0][0], options.lpf_limit)
+    orders = ascending_orders(factors)
+    best = best_candidate(setup, orders, replace(options, objective="energy"), at_most_pj)
+    if best is None:
+        return None
+    batch, column, (energy_pj, _) = best
+    return Least(loops_of(batch, column), energy_pj, orders.count)
 
 
 def _unrollings(

@@ -62,7 +62,8 @@ class NetworkBuilder:
             Op(
                 name=self._unique(name),
                 kind=kind,
-                dims=nest.dims,
+                # Scalars have no axes, but what is computed takes a step.
+                dims=nest.dims or (("K", 1),),
                 inputs=tuple(
                     Operand(name=letter, tensor=tensor, index=index)
                     for letter, tensor, index in zip(

@@ -11,6 +11,8 @@ from tilewright.network.reading import NetworkReading
 _COUNTING = ("int32", "int64", "uint32", "uint64", "bool")
 """Element types of indices, biases and masks, which no quantisation narrows."""
 _SUFFIXES = (".onnx", ".tflite", ".yaml", ".yml")
+_MOST = 2**53
+"""Bytes of a tensor and steps of an op: sums of them stay within 64 bit, and figures exact."""
 
 
 def load_network(
@@ -41,6 +43,8 @@ def read_network(name_or_path: str, *, dims: Mapping[str, int], bits: int | None
         options = {**dims, "bits": bits} if bits is not None else dict(dims)
         return NetworkReading(build(name_or_path, options))
     reading = _read_file(path, dims)
+    if reading.network is not None:
+        _refuse_beyond_counting(reading.network, path)
     if reading.network is None or bits is None:
         return reading
     return NetworkReading(with_bits(reading.network, bits), reading.problems)
@@ -56,9 +60,28 @@ def with_bits(network: Network, bits: int) -> Network:
     return replace(network, tensors=tensors)
 
 
+def _refuse_beyond_counting(network: Network, path: Path) -> None:
+    """A tensor or an op of more than `_MOST` is a broken file, not a big network."""
+    sizes = [(f"tensor {t.name!r} of shape {t.shape}", t.size_bytes) for t in network.tensors]
+    steps = [(f"op {op.name!r} with the loops {op.sizes}", op.points) for op in network.ops]
+    problems = [
+        Problem(
+            file=str(path),
+            message=f"{what} is not possible: {count:,} {unit}, more than {_MOST:,}",
+            hint="are the sizes of its dims right?",
+        )
+        for found, unit in ((sizes, "bytes"), (steps, "steps"))
+        for what, count in found
+        if count > _MOST
+    ]
+    if problems:
+        raise InputError(*problems)
+
+
 def _read_file(path: Path, dims: Mapping[str, int]) -> NetworkReading:
     if not path.is_file():
-        raise InputError(Problem(file=str(path), message="cannot be read: no such file"))
+        reason = "it is a folder" if path.is_dir() else "no such file"
+        raise InputError(Problem(file=str(path), message=f"cannot be read: {reason}"))
     match path.suffix:
         case ".onnx":
             from tilewright.network.onnx_reader import read_onnx

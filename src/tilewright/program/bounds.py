@@ -22,7 +22,7 @@ from math import ceil
 import numpy as np
 
 from tilewright.machine.model import INPUT_OPERANDS, OUTPUT_OPERAND
-from tilewright.network.graph import Network, Operand, Tensor
+from tilewright.network.graph import Index, Network, Operand, Tensor
 from tilewright.program.boxes import size_bytes, touched
 from tilewright.program.places import Places
 from tilewright.program.stages import Stage, Storage
@@ -103,7 +103,8 @@ def _ends_cycles(
             return 0
         for operand in stage.inputs:
             tensor = network.by_name[operand.tensor]
-            if is_whole(tensor) and _reads_all(stage, operand, tensor):
+            is_made = tensor.role != "constant"
+            if is_made and is_whole(tensor) and _reads_all(stage, operand, tensor):
                 wanted.add(storage[tensor.name].root)
     kinds = {space.name: space.kind for space in places.spaces}
     coming = [r for r in places.routes.values() if kinds[r.source] in ("external", "source")]
@@ -119,15 +120,27 @@ def _reads_all(stage: Stage, operand: Operand, tensor: Tensor) -> bool:
     loops = [dim for axis in operand.index for dim, _ in axis.terms]
     if len(loops) > len(dict.fromkeys(loops)) or any(axis.divisor != 1 for axis in operand.index):
         return False
-    for axis, size in zip(operand.index, tensor.shape, strict=True):
-        read = np.array([axis.offset])
-        for dim, factor in axis.terms:
-            read = np.add.outer(read, factor * np.arange(stage.op.sizes[dim])).ravel()
-        is_read = np.zeros(size, dtype=bool)
-        is_read[read[(read >= 0) & (read < size)]] = True
-        if not is_read.all():
-            return False
-    return True
+    return all(
+        _reaches_all(axis, size, stage.op.sizes)
+        for axis, size in zip(operand.index, tensor.shape, strict=True)
+    )
+
+
+def _reaches_all(axis: Index, size: int, sizes: Mapping[str, int]) -> bool:
+    """Whether an index takes all values below a size, its loops running on their own."""
+    last, is_dense = axis.offset, axis.offset <= 0
+    for dim, factor in sorted(axis.terms, key=lambda term: term[1]):
+        # Steps no longer than what shorter ones have reached leave no gap.
+        is_dense = is_dense and 0 < factor <= last - axis.offset + 1
+        last += factor * (sizes[dim] - 1)
+    if is_dense:
+        return last >= size - 1
+    read = np.array([axis.offset])
+    for dim, factor in axis.terms:
+        read = np.add.outer(read, factor * np.arange(sizes[dim])).ravel()
+    is_read = np.zeros(size, dtype=bool)
+    is_read[read[(read >= 0) & (read < size)]] = True
+    return bool(is_read.all())
 
 
 def _constant_bytes(network: Network, stage: Stage, known: set[str]) -> Iterator[int]:
@@ -187,9 +200,8 @@ def _joint(
     work = np.concatenate([[0.0], np.cumsum(array)])
     loaded = np.concatenate([[0.0], np.cumsum(weights)])
     done = np.zeros(count + 1)
-    for i in range(count + 1):
-        before = np.arange(i)
-        moved = (loaded[i] - loaded[np.minimum(before + 1, i)] - room) / rate
-        steps = done[before] + np.maximum(work[i] - work[before], moved)
-        done[i] = max(loaded[i] / rate, float(steps.max()) if i else 0.0)
+    for i in range(1, count + 1):
+        moved = (loaded[i] - loaded[1 : i + 1] - room) / rate
+        steps = done[:i] + np.maximum(work[i] - work[:i], moved)
+        done[i] = max(loaded[i] / rate, float(steps.max()))
     return float(done[count])

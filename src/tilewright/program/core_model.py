@@ -34,7 +34,7 @@ class CoreModelCosts:
         self, stage: Stage, lengths: Mapping[str, int], sums: tuple[bool, bool] = (False, False)
     ) -> int | None:
         """Cycles of a tile, whose sums may be continued and left unfinished; None: not its work."""
-        key = (self.kinds.kind(stage), tuple(lengths.items()), sums)
+        key = (self.kinds.kind(stage), tuple(lengths.values()), sums)
         if key not in self._found:
             of, *fused = self._tiled_ops(stage)
             tile = Tile(

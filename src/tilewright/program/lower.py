@@ -18,9 +18,10 @@ from tilewright.program.layout import Layout
 from tilewright.program.model import Program
 from tilewright.program.places import Places, places_of
 from tilewright.program.residence import Residence
+from tilewright.program.rolling import Rolling
 from tilewright.program.rows import Rows
 from tilewright.program.stages import Stage, Storage, stages_of, storages
-from tilewright.program.tile import Goal
+from tilewright.program.tile import Goal, Tenant
 from tilewright.program.tile_cost import TileCosts
 from tilewright.program.tiles import MOST_TILES, refuse_too_many
 
@@ -58,6 +59,14 @@ class Prepared:
     shares: dict[tuple[str, ...], Shares] = field(default_factory=dict, compare=False, repr=False)
     """How stages are shared out over the cores, by the loops along which cascades go: the same
     whatever the sizes of scratchpads."""
+    tenants: dict[tuple[int, int, bool, bool], Tenant] = field(
+        default_factory=dict, compare=False, repr=False
+    )
+    """Operands of stages as the choice of tiles sees them: see `Residence`."""
+    rollings: dict[tuple[Cascade, ...], Rolling] = field(
+        default_factory=dict, compare=False, repr=False
+    )
+    """Rows that cascades hold."""
     tiles: KnownTiles = field(default_factory=dict, compare=False, repr=False)
     """Tiles of stages, and what they touch."""
     flows: dict[Cascade, Flow | None] = field(default_factory=dict, compare=False, repr=False)
@@ -107,6 +116,8 @@ def laid_out(prepared: Prepared, goal: Goal, strategy: Strategy = PLAIN) -> Layo
         flows=by_stage,
         waiting=strategy.gone,
         shares=prepared.shares,
+        tenants=prepared.tenants,
+        rollings=prepared.rollings,
     )
     return residence.layout()
 

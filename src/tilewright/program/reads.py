@@ -149,13 +149,12 @@ class Reads:
     def forget_all_but(self, reads: Sequence[Access]) -> None:
         """Let all tiles come again that a task does not read."""
         used = [access.buffer for access in reads]
-        for tensor, staged in list(self._staged.items()):
-            unused = [key for key, tile in staged.items() if tile.buffer not in used]
-            if len(unused) == len(staged):
-                del self._staged[tensor]
-            else:
-                for key in unused:
-                    del staged[key]
+        kept: dict[str, dict[tuple[Box, str], Access]] = {}
+        for tensor, staged in self._staged.items():
+            left = {key: tile for key, tile in staged.items() if tile.buffer in used}
+            if left:
+                kept[tensor] = left
+        self._staged = kept
 
     def look_again(self) -> None:
         """Find out anew where tensors lie: rolling buffers have come or gone."""

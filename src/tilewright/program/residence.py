@@ -13,7 +13,7 @@ from tilewright.machine.model import OUTPUT_OPERAND
 from tilewright.mapping.network import default_vector_unit
 from tilewright.network.graph import Network, Operand
 from tilewright.program.boxes import Ranges, contains, size_bytes, touched
-from tilewright.program.cascade import Flow, Roll
+from tilewright.program.cascade import Cascade, Flow, Roll
 from tilewright.program.cores import Shares, shared_out
 from tilewright.program.homes import ANYWHERE, Homes
 from tilewright.program.in_place import Replacement, replacements
@@ -54,6 +54,10 @@ class Residence:
     """Roots that are not to be kept; given, the room of every stage is what all others leave."""
     shares: dict[tuple[str, ...], Shares] = field(default_factory=dict)
     """What is known of how stages are shared out, by the loops along which cascades go."""
+    tenants: dict[tuple[int, int, bool, bool], Tenant] = field(default_factory=dict)
+    """By stage, operand, and whether that is kept and whether it comes whole."""
+    rollings: dict[tuple[Cascade, ...], Rolling] = field(default_factory=dict)
+    """What is known of rows that are held, by cascades."""
     parts: list[tuple[Ranges, ...]] = field(default_factory=list)
     unrolled: list[Mapping[str, int]] = field(default_factory=list)
     boxes: dict[tuple[str, int], Box] = field(default_factory=dict)
@@ -63,10 +67,10 @@ class Residence:
     _tilings: dict[object, Tiling | None] = field(default_factory=dict)
     _chosen: dict[int, Tiling | None] = field(default_factory=dict)
     """By stage, what was chosen when it was last looked at."""
-    _tenants: dict[tuple[int, int, bool], Tenant] = field(default_factory=dict)
-    """By stage, operand, and whether that is kept."""
     _partials: dict[int, Tenant | None] = field(default_factory=dict)
     """Partial sums by stage."""
+    _kept_rooms: dict[str, tuple[str, int]] = field(default_factory=dict)
+    """By root the memory that it is kept in, and the bytes that it takes there."""
 
     def layout(self) -> Layout:
         """Decide everything.
@@ -125,7 +129,11 @@ class Residence:
 
     @cached_property
     def _rolling(self) -> Rolling:
-        return Rolling(self._homes, self.stages, self.flows, self.parts, self.boxes)
+        key = tuple(dict.fromkeys(flow.cascade for flow in self.flows.values()))
+        if key not in self.rollings:
+            known = self._homes, self.stages, self.flows, self.parts, self.boxes
+            self.rollings[key] = Rolling(*known)
+        return self.rollings[key]
 
     def where(self, stage: Stage, operand: Operand) -> str | None:
         """The memory in which a stage wants an operand; None: it reads or writes it outside."""
@@ -139,12 +147,18 @@ class Residence:
         """Inputs come tile by tile, unless they come only once."""
         if self.places.home(OUTPUT_OPERAND) is None or not self.bytes_of(root):
             return False
-        if any(root in flow.rolls or root in flow.pieces for flow in self.flows.values()):
+        if root in self._passing:
             return False
         if self.network.by_name[root].role == "input":
             origin = self.places.origin("I1")
             return origin is not None and not origin.rereadable
         return root not in self._streamed
+
+    @cached_property
+    def _passing(self) -> Mapping[str, None]:
+        """Roots that pass through cascades row by row."""
+        flows = {flow.cascade.first: flow for flow in self.flows.values()}
+        return {root: None for flow in flows.values() for root in (*flow.rolls, *flow.pieces)}
 
     @cached_property
     def _streamed(self) -> Mapping[str, None]:
@@ -217,14 +231,16 @@ class Residence:
     def _alive(self) -> list[list[str]]:
         """By stage, roots that could be kept and are of use while it, or its cascade, runs."""
         together = [self._together(number) for number in range(len(self.stages))]
-        return [
-            [
+        lives = self.lives.items()
+        alive = {
+            stages: [
                 root
-                for root, (first, last) in self.lives.items()
-                if first <= stages[-1] and last >= stages[0]
+                for root, (first, last) in lives
+                if first < stages.stop and last >= stages.start
             ]
-            for stages in together
-        ]
+            for stages in dict.fromkeys(together)
+        }
+        return [alive[stages] for stages in together]
 
     def _make_room(self, number: int) -> Tiling:
         """Send tensors of a stage out until it fits, and as long as that makes it faster.
@@ -233,12 +249,12 @@ class Residence:
         """
         while True:
             now = self.tiling(number)
+            if now is not None and (number in self.flows or self.waiting is not None):
+                return now
             roots = [name for name in self._touched[number] if self.may_send(name)]
             if not roots:
                 break
             largest = max(roots, key=lambda name: (self.bytes_of(name), name))
-            if now is not None and (number in self.flows or self.waiting is not None):
-                return now
             if now is not None and not self._is_faster_without(number, largest, now):
                 return now
             self.gone[largest] = None
@@ -349,6 +365,20 @@ class Residence:
             lead_cycles=self._lead_cycles(number, room),
         )
 
+    def in_any_room(self, number: int) -> Work:
+        """A stage by itself as the choice of tiles sees it, but for the room that it has."""
+        stage = self.stages[number]
+        return Work(
+            op=stage.op,
+            lengths={dim: stop - start for dim, (start, stop) in self.parts[number][0].items()},
+            tenants=tuple(self._tenants_of(number)),
+            room={},
+            unrolled=self.unrolled[number],
+            alignment=self._alignment,
+            partial=self._partial_sums(number),
+            known=self.costs.known_of(stage),
+        )
+
     def _partial_sums(self, number: int) -> Tenant | None:
         if number not in self._partials:
             found = partial_sums(self._homes, self.costs, self.stages[number])
@@ -368,21 +398,28 @@ class Residence:
 
     def _room(self, number: int) -> dict[str, int]:
         """What each memory has left for the tiles of a stage, and for a cascade's constants."""
-        room = {s.memory: s.size_bytes for s in self.places.spaces if s.kind == "scratchpad"}
+        room = dict(self._scratchpads)
         replaced = self.overwritten(number)
         for root in self._held(number):
             if root != replaced:
-                home = self.home_of_kept(root)
-                room[home] -= self._homes.aligned(self.bytes_of(root), home)
+                home, size = self._kept_room(root)
+                room[home] -= size
         flow = self.flows.get(number)
-        for root, roll in self._rolls(flow).items() if flow is not None else ():
-            memory = self._rolling.memory(root)
-            size = self._rolling.buffer_bytes(root, roll)
-            room[memory] -= self._homes.aligned(size, memory)
-        for root, roll in flow.pieces.items() if flow is not None else ():
-            memory = self.home_of_kept(root)
-            room[memory] -= self._homes.aligned(self._rolling.buffer_bytes(root, roll), memory)
+        if flow is not None:
+            for memory, size in self._rolling.row_bytes(flow, self._rolls(flow)).items():
+                room[memory] -= size
         return room
+
+    @cached_property
+    def _scratchpads(self) -> Mapping[str, int]:
+        return {s.memory: s.size_bytes for s in self.places.spaces if s.kind == "scratchpad"}
+
+    def _kept_room(self, root: str) -> tuple[str, int]:
+        """The memory that a root is kept in, and the bytes that it takes there."""
+        if root not in self._kept_rooms:
+            home = self.home_of_kept(root)
+            self._kept_rooms[root] = home, self._homes.aligned(self.bytes_of(root), home)
+        return self._kept_rooms[root]
 
     def _rolls(self, flow: Flow) -> dict[str, Roll]:
         """Tensors that a cascade holds some rows of: its own, and those from outside not kept."""
@@ -411,12 +448,10 @@ class Residence:
                 continue
             if kept and not result and memory in (ANYWHERE, self.home_of_kept(root)):
                 continue
-            key = (number, position, kept)
-            if key not in self._tenants:
-                self._tenants[key] = tenant_of(
-                    self._homes, stage, operand, kept=kept, result=result
-                )
-            yield self._tenants[key]
+            key = (number, position, kept, self._homes.comes_whole(stage, operand))
+            if key not in self.tenants:
+                self.tenants[key] = tenant_of(self._homes, stage, operand, kept=kept, result=result)
+            yield self.tenants[key]
 
     def _is_stored_from_kept(self, number: int, operand: Operand) -> bool:
         """Whether no core needs a tile beside what it keeps of a result to take it outside."""

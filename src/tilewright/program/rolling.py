@@ -27,6 +27,10 @@ class Rolling:
     _constants: dict[int, Mapping[str, int]] = field(default_factory=dict)
     _memories: dict[str, str] = field(default_factory=dict)
     _sizes: dict[tuple[str, Roll], int] = field(default_factory=dict)
+    _row_bytes: dict[object, Mapping[str, int]] = field(default_factory=dict)
+    """By cascade and the tensors of which it holds rows."""
+    _lasting: dict[object, list[int]] = field(default_factory=dict)
+    """By cascade and the room that there is."""
 
     def buffers(self, flow: Flow, rolls: Mapping[str, Roll]) -> Iterator[RollingBuffer]:
         """The rolling buffers of all cores for some tensors of a cascade."""
@@ -46,6 +50,19 @@ class Rolling:
             assert home is not None
             self._memories[root] = home.name
         return self._memories[root]
+
+    def row_bytes(self, flow: Flow, rolls: Mapping[str, Roll]) -> Mapping[str, int]:
+        """Bytes by memory of rows that a cascade holds, those that it makes on demand too."""
+        key = flow.cascade.first, *rolls
+        if key not in self._row_bytes:
+            rows = [(self.memory(root), root, roll) for root, roll in rolls.items()]
+            rows += [(self.homes.of_kept(root), root, roll) for root, roll in flow.pieces.items()]
+            found: dict[str, int] = {}
+            for memory, root, roll in rows:
+                size = self.homes.aligned(self.buffer_bytes(root, roll), memory)
+                found[memory] = found.get(memory, 0) + size
+            self._row_bytes[key] = found
+        return self._row_bytes[key]
 
     def buffer_bytes(self, root: str, roll: Roll) -> int:
         """Bytes of a core's rolling buffer, of the core that needs most."""
@@ -100,6 +117,12 @@ class Rolling:
 
         All of them, if that leaves a quarter of the room; else the smallest, up to a half of it.
         """
+        key = flow.cascade.first, *room.items()
+        if key not in self._lasting:
+            self._lasting[key] = self._lasting_in(flow, room)
+        return self._lasting[key]
+
+    def _lasting_in(self, flow: Flow, room: Mapping[str, int]) -> list[int]:
         sizes = {number: self.constant_bytes(number) for number in flow.cascade.stages}
         smallest_first = sorted(sizes, key=lambda number: (sum(sizes[number].values()), number))
         found: list[int] = []

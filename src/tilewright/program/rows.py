@@ -12,7 +12,6 @@ from tilewright.network.graph import Network, Operand
 from tilewright.program.boxes import meet, shifted, whole
 from tilewright.program.model import Box
 from tilewright.program.stages import Stage, Storage
-from tilewright.program.tile import tileable
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,6 +63,9 @@ class Rows:
     remembered: dict[tuple[int, int, int], object] = field(default_factory=dict)
     """What others work out about stages that go together: it is the same whatever the sizes of
     scratchpads, for which these rows are looked at again and again."""
+    slicings: dict[tuple[int, ...], object] = field(default_factory=dict)
+    """How results are made in slices, by the stage that makes one and the axes along which all
+    who touch it go."""
     _found: dict[tuple[int, int], StageRows | None] = field(default_factory=dict)
     _makes: dict[tuple[int, str], bool] = field(default_factory=dict)
 
@@ -226,7 +228,7 @@ def _row_loop(stage: Stage, axis: int) -> str | None:
     if len(terms) != 1 or walked.offset or walked.divisor > 1:
         return None
     loop, factor = terms[0]
-    weights, rest, _ = tileable(stage.op)
+    weights, rest, _ = stage.tileable
     return loop if factor == 1 and loop in (*weights, *rest) else None
 
 

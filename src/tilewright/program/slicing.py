@@ -33,6 +33,15 @@ class Slicing:
 
 def slicing(rows: Rows, linked: Mapping[int, StageRows], number: int) -> Slicing | None:
     """How the result of a stage of a cascade can be made in slices, on demand; None: it cannot."""
+    users = rows.users[linked[number].root]
+    key = number, *[linked[user].axis if user in linked else -1 for user in users]
+    if key not in rows.slicings:
+        rows.slicings[key] = _slicing(rows, linked, number)
+    found = rows.slicings[key]
+    return found if isinstance(found, Slicing) else None
+
+
+def _slicing(rows: Rows, linked: Mapping[int, StageRows], number: int) -> Slicing | None:
     stage, own = rows.stages[number], linked[number]
     tensor = stage.results[0].tensor
     if own.root != tensor or not rows.is_private(own.root, linked):

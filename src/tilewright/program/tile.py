@@ -17,9 +17,12 @@ from tilewright.program.work import (
     NEARLY,
     TASK_CYCLES,
     Candidates,
+    Choice,
     Cuts,
     Goal,
+    Groups,
     Known,
+    KnownTilings,
     Row,
     Scope,
     Tenant,
@@ -44,14 +47,11 @@ __all__ = [
     "tileable",
 ]
 
-Groups = tuple[list[str], list[str], list[str]]
-"""Loops that may be cut: those of the weights, the other ones of the result, and sums."""
-
 MOST_COMBINATIONS = 4_000
 MOST = 2**62
 
 
-def tileable(op: Op) -> tuple[list[str], list[str], list[str]]:
+def tileable(op: Op) -> Groups:
     """Loops that may be cut: those that walk the weights, the other ones of the result, and sums.
 
     A loop of the result may be cut where its tiles are boxes of the result: it has its axis to
@@ -95,13 +95,20 @@ def _leads(dim: str, axis: Index, sizes: Mapping[str, int]) -> bool:
 
 def choose(work: Work, goal: Goal) -> Tiling | None:
     """The best tiling under the goal; None if not even the smallest tiles fit."""
-    measures = work.measures
-    known = work.known.chosen.setdefault(_all_but_measures(work, goal), [])
-    for tiling, scope in known:
-        if scope.covers(measures):
-            return tiling
-    known.append(_chosen(work, goal))
-    return known[-1][0]
+    key = _all_but_measures(work, goal)
+    known = work.known.chosen.get(key)
+    if known is None:
+        known = work.known.chosen[key] = KnownTilings()
+    found = _covering(known.best, work.measures)
+    if found is None:
+        found = _chosen(work, goal, known.by_loops)
+        known.best.append(found)
+    return found[0]
+
+
+def _covering(choices: Sequence[Choice], measures: tuple[int, ...]) -> Choice | None:
+    """The choice that was made for such leads and rooms, if there is one."""
+    return next((choice for choice in choices if choice[1].covers(measures)), None)
 
 
 def _all_but_measures(work: Work, goal: Goal) -> object:
@@ -126,11 +133,20 @@ def _facts(tenant: Tenant) -> tuple[object, ...]:
     )
 
 
-def _chosen(work: Work, goal: Goal) -> tuple[Tiling | None, Scope]:
-    """The best tiling, and for which leads and rooms it is that."""
-    found = [_best(work, cuts, goal) for cuts in _cuts(work, everywhere=False)]
+def _chosen(work: Work, goal: Goal, known: dict[tuple[str, ...], list[Choice]]) -> Choice:
+    """The best tiling; what is known of the same work by the loops that are cut is used."""
+
+    def best(cuts: Cuts) -> Choice:
+        choices = known.setdefault(cuts.loops, [])
+        found = _covering(choices, work.measures)
+        if found is None:
+            found = _best(work, cuts, goal)
+            choices.append(found)
+        return found
+
+    found = [best(cuts) for cuts in _cuts(work, everywhere=False)]
     if not any(tiling for tiling, _ in found):
-        found += [_best(work, cuts, goal) for cuts in _cuts(work, everywhere=True)]
+        found += [best(cuts) for cuts in _cuts(work, everywhere=True)]
     fitting = [tiling for tiling, _ in found if tiling is not None]
     scope = reduce(Scope.narrowed, [scope for _, scope in found])
     return min(fitting, key=_value, default=None), scope
@@ -141,9 +157,9 @@ def _cuts(work: Work, *, everywhere: bool) -> list[Cuts]:
     lengths, unrolled, at_most = work.lengths, work.unrolled, work.at_most
     key = everywhere, *(tuple(numbers.items()) for numbers in (lengths, unrolled, at_most))
     if key not in work.known.cuts:
-        groups = tileable(work.op)
+        groups, within = _loops(work)
         weights, rest, sums = ([d for d in loops if lengths[d] > 1] for loops in groups)
-        inner = [d for d in nested(work.op) if lengths[d] > 1]
+        inner = [d for d in within if lengths[d] > 1]
         rest = [*at_most, *(d for d in rest if d not in at_most)]
         if everywhere:
             tried = [weights + inner + rest, weights + inner + rest + sums]
@@ -158,14 +174,23 @@ def _cuts(work: Work, *, everywhere: bool) -> list[Cuts]:
     return work.known.cuts[key]
 
 
+def _loops(work: Work) -> tuple[Groups, Mapping[str, str]]:
+    """Loops that may be cut, and which of them go around others, looked up once."""
+    known = work.known.loops
+    if not known:
+        known.append((tileable(work.op), nested(work.op)))
+    return known[0]
+
+
 def smallest(work: Work) -> tuple[tuple[Tenant, ...], dict[str, int]]:
     """The smallest tiles: sums whole, or cut with partial sums beside them if that takes less."""
-    weights, rest, sums = tileable(work.op)
-    cut = (*weights, *nested(work.op), *rest)
+    (weights, rest, sums), within = _loops(work)
+    cut = (*weights, *within, *rest)
     whole_sums = {d: 1 if d in cut else n for d, n in work.lengths.items()}
+    if not sums or work.partial is None:
+        return work.tenants, whole_sums
     choices = [(work.tenants, whole_sums)]
-    if sums and work.partial is not None:
-        choices.append(((*work.tenants, work.partial), {**whole_sums, **dict.fromkeys(sums, 1)}))
+    choices.append(((*work.tenants, work.partial), {**whole_sums, **dict.fromkeys(sums, 1)}))
     return min(choices, key=lambda c: sum(int(tile_bytes(t, c[1], work.alignment)) for t in c[0]))
 
 
@@ -200,7 +225,7 @@ def _thinned(choices: list[list[int]]) -> list[list[int]]:
 
 def _lengths_of(work: Work, loops: list[str], groups: Groups) -> Cuts:
     """The lengths that are tried for some loops, and the orders of their tiles."""
-    around = [outer for inner, outer in nested(work.op).items() if inner in loops]
+    around = [outer for inner, outer in _loops(work)[1].items() if inner in loops]
     choices = _thinned(
         [
             [1] if d in around else lengths_to_try(longest(work, d), work.unrolled.get(d, 1))
@@ -215,10 +240,10 @@ def _lengths_of(work: Work, loops: list[str], groups: Groups) -> Cuts:
     )
 
 
-def _best(work: Work, cuts: Cuts, goal: Goal) -> tuple[Tiling | None, Scope]:
+def _best(work: Work, cuts: Cuts, goal: Goal) -> Choice:
     """The best way to cut some loops, and for which leads and rooms it is that."""
-    if work.partial is not None and cuts.leaves_sums:
-        work = replace(work, tenants=(*work.tenants, work.partial))
+    if cuts.leaves_sums:
+        work = work.with_partial_sums
     trial = Trial(work=work, loops=cuts.loops, choices=cuts.choices, orders=cuts.orders, goal=goal)
     told = _told(trial)
     compiled = tile_kernel.best_tiling(trial, told)
@@ -244,8 +269,8 @@ def same_with(
     loops = tiling.order
     if not one_box({**work.lengths, **dict(zip(loops, row, strict=True))}, work.op):
         return None
-    if work.partial is not None and any(d in tileable(work.op)[2] for d in loops):
-        work = replace(work, tenants=(*work.tenants, work.partial))
+    if any(d in tileable(work.op)[2] for d in loops):
+        work = work.with_partial_sums
     model = None if tile_cycles is None else lambda lengths: tile_cycles
     choices = tuple((length,) for length in row)
     trial = Trial(

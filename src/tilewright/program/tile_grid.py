@@ -127,7 +127,10 @@ def tile_bytes(tenant: Tenant, length: Mapping[str, Grid | int], alignment: int)
         for dim, factor in axis.terms:
             reach = reach + abs(factor) * (length[dim] - 1)
         extent = reach // axis.divisor + 1
-        elements = elements * np.minimum(extent, size)
+        # Of single numbers NumPy makes its own, which are slow from then on.
+        elements = elements * (
+            min(extent, size) if isinstance(extent, int) else np.minimum(extent, size)
+        )
     total = -(-elements * tenant.bits // 8)
     return -(-total // alignment) * alignment
 

@@ -1,12 +1,16 @@
 """What is cut into tiles, and how it was cut: the words that the choice of tiles is made in."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Literal, NamedTuple
 
 from tilewright.network.graph import Op, Operand
 
 Goal = Literal["latency", "energy", "traffic"]
+
+Groups = tuple[list[str], list[str], list[str]]
+"""Loops that may be cut: those of the weights, the other ones of the result, and sums."""
 
 TASK_CYCLES = 32
 """What a task costs beside its own work: filling and draining the array, roughly."""
@@ -46,10 +50,10 @@ class Scope:
 
     def covers(self, measures: tuple[int, ...]) -> bool:
         """Whether these are such a lead and such rooms."""
-        return all(
-            least <= measure <= most
-            for least, measure, most in zip(self.least, measures, self.most, strict=True)
-        )
+        for least, measure, most in zip(self.least, measures, self.most, strict=True):
+            if not least <= measure <= most:
+                return False
+        return True
 
     def narrowed(self, other: "Scope") -> "Scope":
         """What both cover."""
@@ -78,7 +82,9 @@ class Known:
     """What a model of the core has said of the combinations of a trial."""
     cuts: dict[object, list[Cuts]] = field(default_factory=dict)
     """What is tried, by the lengths of the loops."""
-    chosen: "dict[object, list[tuple[Tiling | None, Scope]]]" = field(default_factory=dict)
+    loops: list[tuple[Groups, Mapping[str, str]]] = field(default_factory=list)
+    """Loops that may be cut, and those that go around others of them, once they are looked up."""
+    chosen: "dict[object, KnownTilings]" = field(default_factory=dict)
     """What was chosen, by all that matters beside leads and rooms."""
 
 
@@ -114,6 +120,13 @@ class Work:
         """What a choice of tiles is made for: the lead, and the room of every memory."""
         return (self.lead_cycles, *self.room.values())
 
+    @cached_property
+    def with_partial_sums(self) -> "Work":
+        """The same with partial sums among the tenants, if there are any."""
+        if self.partial is None:
+            return self
+        return replace(self, tenants=(*self.tenants, self.partial))
+
 
 @dataclass(frozen=True, kw_only=True)
 class Tiling:
@@ -132,6 +145,19 @@ class Tiling:
     value: float
     doubled: bool
     """Whether two tiles of everything fit, so that one can come while the other is at work."""
+
+
+Choice = tuple[Tiling | None, Scope]
+"""A tiling, and for which leads and rooms it is the best; None: none fits."""
+
+
+@dataclass(frozen=True, slots=True)
+class KnownTilings:
+    """What was chosen for some work with several leads and rooms."""
+
+    best: list[Choice] = field(default_factory=list)
+    by_loops: dict[tuple[str, ...], list[Choice]] = field(default_factory=dict)
+    """The best where only some loops are cut."""
 
 
 class Row(NamedTuple):

@@ -21,12 +21,15 @@ MOST_LATTICES = 8
 def needed_points(network: Network) -> dict[str, list[Lattice]]:
     """By op the points of its loops that the outputs need, in the order of its dims."""
     tensors = {tensor.name: [_whole(tensor.shape)] for tensor in network.outputs}
+    made = {operand.tensor for op in network.ops for operand in op.outputs}
     found: dict[str, list[Lattice]] = {}
     for op in reversed(network.ops):
         found[op.name] = _points(op, tensors)
         for points in found[op.name]:
             loops = dict(zip((dim for dim, _ in op.dims), points, strict=True))
             for operand in op.inputs:
+                if operand.tensor not in made:
+                    continue
                 read = _read(operand, loops, network.by_name[operand.tensor].shape)
                 known = tensors.setdefault(operand.tensor, [])
                 tensors[operand.tensor] = _with(known, read)

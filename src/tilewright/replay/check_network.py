@@ -1,7 +1,8 @@
 """Is it the network that is computed: every op once, as far as outputs need it, and handed out?"""
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import cache, partial
 
 from tilewright.errors import Problem
 from tilewright.network.graph import Network, Op, Operand
@@ -26,6 +27,9 @@ from tilewright.units import packed_bytes
 Tile = tuple[Task, Box]
 """A task and its ranges along the dims of an op."""
 
+Needed = Callable[[], Mapping[str, Sequence[Lattice]]]
+"""By op the points that outputs need; not worked out unless some op is not computed as a whole."""
+
 
 def network_problems(
     program: Program, network: Network, tiles: Sequence[Box | None]
@@ -43,12 +47,12 @@ def network_problems(
         own[task.op].append((task, tile))
         for name in task.fused:
             fused[name][task.op].append(own[task.op][-1])
-    needed = needed_points(network)
+    needed = cache(partial(needed_points, network))
     for op in network.ops:
-        yield from _op_problems(op, own[op.name], needed[op.name])
+        yield from _op_problems(op, own[op.name], needed)
         yield from _fused_problems(op, ops, fused[op.name], own[op.name], needed)
-        is_missing = needed[op.name] and not own[op.name] and not fused[op.name]
-        if is_missing and not _may_be_view(network, op):
+        is_missing = not own[op.name] and not fused[op.name] and not _may_be_view(network, op)
+        if is_missing and needed()[op.name]:
             yield Problem(message=f"no task computes {op.name}, a {op.kind} of {op.points} points")
     yield from _size_problems(program, network)
     for tensor in network.outputs:
@@ -99,7 +103,7 @@ def _families(movers: Sequence[Op]) -> dict[str, str]:
     return family
 
 
-def _op_problems(op: Op, tiles: Sequence[Tile], needed: Sequence[Lattice]) -> Iterator[Problem]:
+def _op_problems(op: Op, tiles: Sequence[Tile], needed: Needed) -> Iterator[Problem]:
     whole = tuple((0, size) for _, size in op.dims)
     dims = {dim for dim, _ in op.dims}
     boxes = [box for _, box in tiles]
@@ -138,18 +142,21 @@ def _by_strip(tiles: Sequence[Tile]) -> dict[int, list[Tile]]:
 
 
 def _gaps(
-    op: Op, needed: Sequence[Lattice], strips: Mapping[int, Sequence[Tile]], verb: str
+    op: Op, needed: Needed, strips: Mapping[int, Sequence[Tile]], verb: str
 ) -> Iterator[Problem]:
     """What is missing in a strip, or between strips: each computes all of the box around it."""
-    if not needed:
-        return
     covers = [box for _, box in strips[0]] if 0 in strips else []
+    if [*strips] == [0] and fill(tuple((0, size) for _, size in op.dims), covers):
+        return
+    points = needed()[op.name]
+    if not points:
+        return
     for strip, tiles in strips.items():
         if strip:
             covers.append(_around_sums(op, [box for _, box in tiles]))
             boxes = [box for _, box in tiles]
-            yield from _gap(op, needed, covers[-1], (f"{verb} for strip {strip}", boxes))
-    yield from _gap(op, needed, around(needed), (verb, covers))
+            yield from _gap(op, points, covers[-1], (f"{verb} for strip {strip}", boxes))
+    yield from _gap(op, points, around(points), (verb, covers))
 
 
 def _around_sums(op: Op, boxes: Sequence[Box]) -> Box:
@@ -182,7 +189,7 @@ def _fused_problems(
     ops: Mapping[str, Op],
     hosts: Mapping[str, Sequence[Tile]],
     tiles: Sequence[Tile],
-    needed: Mapping[str, Sequence[Lattice]],
+    needed: Needed,
 ) -> Iterator[Problem]:
     """A fused op is computed where its host's result is needed, and by one host only."""
     makers = [host[0][0].name for host in hosts.values()]
@@ -204,7 +211,7 @@ def _fused_problems(
             for task, box in host_tiles
         }
         strips = _by_strip([(task, box) for (_, box), task in applied.items()])
-        yield from _gaps(host, needed[name], strips, f"applies {op.name} to")
+        yield from _gaps(host, needed, strips, f"applies {op.name} to")
 
 
 def _summed_dims(op: Op) -> frozenset[str]:

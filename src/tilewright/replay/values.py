@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from zipfile import BadZipFile
 
 import numpy as np
 
@@ -72,7 +73,7 @@ def _drawn(tensor: Tensor, random: np.random.Generator, rows: int | None) -> Arr
         low, high = max(limits.min, -128), min(limits.max, 127)
         return random.integers(low, high + 1, tensor.shape).astype(dtype)
     values = random.standard_normal(tensor.shape, dtype=np.float32)
-    if tensor.role == "constant" and tensor.shape:
+    if tensor.role == "constant" and values.ndim and values.size:
         values /= np.float32(max(1, tensor.elements // tensor.shape[0])) ** 0.5
     return values.astype(dtype, copy=False)
 
@@ -105,10 +106,16 @@ def _stored(network: Network, path: Path) -> Values:
 
 def _archived(network: Network, path: Path) -> dict[str, Array]:
     try:
-        with np.load(path) as archive:
+        with path.open("rb") as stream:
+            archive = np.load(stream)
+            if not isinstance(archive, np.lib.npyio.NpzFile):
+                raise ValueError("a single array, without a name")
             arrays = {name: archive[name] for name in archive.files}
-    except (OSError, ValueError) as error:
-        raise InputError(Problem(file=str(path), message=f"cannot be read: {error}")) from error
+    except (OSError, ValueError, EOFError, BadZipFile) as error:
+        reason = getattr(error, "strerror", None) or "it is no archive of arrays"
+        hint = "write one with numpy.savez(file, input_name=array)"
+        problem = Problem(file=str(path), message=f"cannot be read: {reason}", hint=hint)
+        raise InputError(problem) from error
     problems = []
     known = {tensor.name: tensor for tensor in network.inputs}
     for name, array in arrays.items():

@@ -10,6 +10,7 @@ from onnx.reference import ReferenceEvaluator
 
 from tilewright.errors import InputError, Problem
 from tilewright.network.graph import Network
+from tilewright.network.onnx_reader.protobuf import load_with_values
 from tilewright.replay.kernels.tile import Array
 
 _LATER_OPSETS = (19, 21)
@@ -19,9 +20,9 @@ def stored_constants(network: Network, path: Path) -> dict[str, Array]:
     """The network's constants by name.
 
     Raises:
-        InputError: one is neither stored nor computed from what is.
+        InputError: one is neither stored nor computed from what is, or external data is missing.
     """
-    model = onnx.load(path)
+    model = load_with_values(path)
     found = {tensor.name: numpy_helper.to_array(tensor) for tensor in model.graph.initializer}
     wanted = [t for t in network.tensors if t.role == "constant"]
     missing = [t.name for t in wanted if t.name not in found]

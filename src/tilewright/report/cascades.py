@@ -8,7 +8,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from tilewright.network.counts import macs
 from tilewright.network.graph import Network
 from tilewright.planner import Plan
 from tilewright.program.cascade import Cascade
@@ -18,7 +17,6 @@ from tilewright.program.stages import Stage
 _WORDS = {"OX": "columns", "K": "channels", "G": "channels", "C": "channels", "B": "images"}
 """What positions along a loop are called; all others are rows."""
 _SHORT_NAME = 30
-_MOST_TOLD = 3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,7 +39,7 @@ class CascadeFigures:
     @property
     def span_text(self) -> str:
         """From which op to which."""
-        return _span_text(self.ops)
+        return span_text(self.ops)
 
     @property
     def pace_text(self) -> str:
@@ -163,39 +161,7 @@ def several_ops(cascades: Sequence[CascadeFigures]) -> list[CascadeFigures]:
     return [cascade for cascade in cascades if len(cascade.ops) > 1]
 
 
-def cascades_text(cascades: Sequence[CascadeFigures], ops: int) -> str:
-    """The cascades of a network of so many ops, the first ones in detail; empty if there are none.
-
-    >>> cascade = CascadeFigures(
-    ...     ops=("conv1", "pool"), tensor="pooled", axis=2, along="rows", rows=56, step_rows=4,
-    ...     row_by_row=False, ahead=False,
-    ... )
-    >>> cascades_text([cascade], 20)
-    '2 of 20 ops in 1: conv1 to pool, 4 of 56 rows a step'
-    """
-    shown = several_ops(cascades)
-    if not shown:
-        return ""
-    inside = len({op for cascade in shown for op in cascade.ops})
-    told = "; ".join(f"{c.span_text}, {c.pace_text}" for c in shown[:_MOST_TOLD])
-    more = f"; and {len(shown) - _MOST_TOLD} more" if len(shown) > _MOST_TOLD else ""
-    return f"{inside} of {ops} ops in {len(shown)}: {told}{more}"
-
-
-def strips_text(plan: Plan) -> str:
-    """Which ops of a plan run in strips, and what that costs; empty if none do."""
-    shown = [f"{_span_text(strips.ops)} in {strips.strips}" for strips in plan.strips[:_MOST_TOLD]]
-    if not shown:
-        return ""
-    more = f"; and {len(plan.strips) - _MOST_TOLD} more" if len(plan.strips) > _MOST_TOLD else ""
-    again = sum(strips.macs_again for strips in plan.strips)
-    share = again / max(1, sum(macs(op, plan.network) for op in plan.network.ops))
-    ops = sum(len(strips.ops) for strips in plan.strips)
-    told = f"{ops} of {len(plan.network.ops)} ops in strips of columns"
-    return f"{told}: {'; '.join(shown)}{more}; {share:.1%} more multiplications"
-
-
-def _span_text(ops: Sequence[str]) -> str:
+def span_text(ops: Sequence[str]) -> str:
     """From which op to which."""
     return " to ".join(short_name(name) for name in dict.fromkeys((ops[0], ops[-1])))
 

@@ -13,6 +13,12 @@ from tilewright.report.op_rows import OpRow, op_rows, transfer_owners
 from tilewright.report.record import PlanRecord
 from tilewright.report.remedies import Remedies, Remedy, remedies
 from tilewright.report.tables import View, heading, table
+from tilewright.report.together import (
+    OpsTogether,
+    together_json,
+    together_table,
+    together_text,
+)
 from tilewright.report.waits import Reason, idle_cycles, waits
 
 
@@ -163,6 +169,7 @@ def explanation_json(found: Explanation) -> dict[str, Any]:
         "plan": found.record.title,
         "op": found.row.name if found.row else None,
         "cascade": cascade_json(found.row.cascade) if found.row and found.row.cascade else None,
+        "together": together_json(_together(found)),
         "cycles": found.record.timetable.cycles,
         "replay_cycles": found.replay_cycles,
         "bottleneck": best.name if best else None,
@@ -217,7 +224,14 @@ def explanation_view(found: Explanation) -> View:
     for remedy in found.remedies:
         gain = 1 - remedy.cycles / max(1, found.replay_cycles)
         better.add_row(remedy.what, f"{remedy.cycles:,}", f"{max(0.0, gain):.1%}")
-    return [*view, *(grid for grid in (path, idle, better) if grid.rows)]
+    together = together_table(_together(found))
+    return [*view, *(grid for grid in (path, idle, better, together) if grid.rows)]
+
+
+def _together(found: Explanation) -> list[OpsTogether]:
+    """What runs together in the plan, or with the op that is asked for."""
+    row = found.row
+    return [group for group in found.record.together if row is None or row.name in group.ops]
 
 
 def _title(found: Explanation) -> str:
@@ -242,6 +256,10 @@ def _facts(found: Explanation, cycles: int) -> Iterator[tuple[str, str]]:
             gain = 1 - best.cycles / max(1, found.replay_cycles)
             text = f"{best.what} would take {best.cycles:,} cycles, {gain:.1%} fewer"
             yield "bottleneck", f"{best.name}: {text}"
+        ops = found.record.ops
+        told = together_text(found.record.together, len(ops), sum(op.macs for op in ops))
+        if told:
+            yield "together", told
     shares = ", ".join(f"{engine} {amount:,}" for engine, amount in found.path_cycles[:4])
     yield "critical path", shares or "does not pass through it"
 

@@ -8,6 +8,7 @@ from math import fsum
 from pathlib import Path
 from typing import Any, Literal, assert_never
 
+from tilewright.document import unwritable_refused, write_texts
 from tilewright.errors import InputError, Problem
 from tilewright.report.lives import purposes
 from tilewright.report.op_rows import OpRow, op_rows, transfer_owners
@@ -24,7 +25,8 @@ def export(record: PlanRecord, to: Format, folder: Path) -> list[Path]:
     """Write a plan in another tool's format into a folder, made if need be; the files written.
 
     Raises:
-        InputError: for `onnx`, the network was not read from an ONNX file that is still there.
+        InputError: nothing can be written there; for `onnx`, the network was not read from an ONNX
+            file that is still there.
     """
     match to:
         case "csv":
@@ -37,11 +39,7 @@ def export(record: PlanRecord, to: Format, folder: Path) -> list[Path]:
             return [_save_onnx(record, folder)]
         case _:
             assert_never(to)
-    folder.mkdir(parents=True, exist_ok=True)
-    paths = [folder / name for name in texts]
-    for path, text in zip(paths, texts.values(), strict=True):
-        path.write_text(text, encoding="utf-8")
-    return paths
+    return write_texts(folder, texts)
 
 
 def csv_tables(record: PlanRecord) -> dict[str, str]:
@@ -160,16 +158,19 @@ def node_data(record: PlanRecord) -> dict[str, Any]:
 def _save_onnx(record: PlanRecord, folder: Path) -> Path:
     import onnx
 
+    from tilewright.network.onnx_reader.protobuf import load_with_values
+
     source = Path(str(record.figures["source"]["network"]))
     if source.suffix != ".onnx" or not source.is_file():
         message = f"the network was read from {str(source)!r}, which is no ONNX file here"
         hint = "plan an ONNX file, and export in the folder in which it was planned"
         raise InputError(Problem(message=message, hint=hint))
-    model = onnx.load(str(source))
+    model = load_with_values(source)
     annotate(model, _rows(record), record.title)
-    folder.mkdir(parents=True, exist_ok=True)
     path = folder / f"{source.stem}-planned.onnx"
-    onnx.save(model, str(path))
+    with unwritable_refused(path):
+        folder.mkdir(parents=True, exist_ok=True)
+        onnx.save(model, str(path))
     return path
 
 

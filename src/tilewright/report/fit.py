@@ -139,7 +139,7 @@ def _plan_text(plan: Plan, found: Fit) -> str:
 
 
 def _ladder(found: Fit) -> Any:
-    columns = ["rung", ">activations", ">total", ">MACs", "cut into"]
+    columns = ["rung", ">activations", ">total", ">MACs", "?cut into"]
     grid = table(*columns, *(["fits"] if found.rooms is not None else []))
     for rung in found.ladder.rungs:
         row = [

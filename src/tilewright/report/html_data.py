@@ -21,7 +21,9 @@ from tilewright.report.machine import peak_macs
 from tilewright.report.op_rows import OpRow, op_rows, transfer_owners
 from tilewright.report.plan import bound_cycles, busiest_engine
 from tilewright.report.record import PlanRecord
+from tilewright.report.together import together_text
 from tilewright.schedule.packed import buffer_lives
+from tilewright.units import format_bytes
 
 PURPOSES = ("array", "vector", "ahead", "waited", "again", "spill", "store", "move")
 ROLES = ("constant", "input", "output", "activation")
@@ -60,6 +62,7 @@ def report_data(plan: Plan) -> dict[str, Any]:
         "buffers": _buffers(plan, record),
         "ops": _ops(record, rows),
         "cascades": _cascades(record, rows),
+        "together": _together(record, rows),
         "mappings": [
             mapping_text(f"tile {number}", mapped.setup, mapped.loops).split("\n", 1)[1]
             for number, mapped in enumerate(plan.program.mappings)
@@ -276,6 +279,27 @@ def _cascades(record: PlanRecord, rows: Sequence[OpRow]) -> list[dict[str, Any]]
         }
         for cascade in several_ops(record.cascades)
     ]
+
+
+def _together(record: PlanRecord, rows: Sequence[OpRow]) -> dict[str, Any]:
+    """A sentence about ops that run together, and a row for each group of them."""
+    number = {row.name: place for place, row in enumerate(rows)}
+    all_macs = sum(op.macs for op in record.ops)
+    return {
+        "text": together_text(record.together, len(rows), all_macs),
+        "groups": [
+            {
+                "name": group.span_text,
+                "numbers": [number[op] for op in group.ops],
+                "how": group.how_text,
+                "strips": group.strips,
+                "layer_by_layer": format_bytes(group.layer_by_layer_bytes),
+                "held": format_bytes(group.held_bytes),
+                "again": group.again_text,
+            }
+            for group in record.together
+        ],
+    }
 
 
 def _ops(record: PlanRecord, rows: Sequence[OpRow]) -> dict[str, Any]:

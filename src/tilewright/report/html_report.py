@@ -19,6 +19,7 @@ SCRIPTS = (
     "cascades.js",
     "network.js",
     "why.js",
+    "together.js",
     "main.js",
 )
 """In the order in which they need each other."""

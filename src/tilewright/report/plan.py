@@ -1,11 +1,20 @@
 """A plan as a table and as figures."""
 
+from collections.abc import Sequence
 from math import fsum
 from typing import Any
 
+from tilewright.network.counts import macs
 from tilewright.planner import Plan
-from tilewright.report.cascades import cascades_of, cascades_text, strategy_json, strips_text
+from tilewright.report.cascades import strategy_json
 from tilewright.report.tables import View, heading, table
+from tilewright.report.together import (
+    OpsTogether,
+    together_json,
+    together_of,
+    together_table,
+    together_text,
+)
 from tilewright.units import format_bytes, format_energy
 
 
@@ -35,7 +44,7 @@ def plan_figures(plan: Plan) -> dict[str, Any]:
             "peak_bytes": dict(plan.least_bytes),
         },
         "bound_by": bound_by(plan),
-        "strategy": strategy_json(plan),
+        "strategy": {**strategy_json(plan), "together": together_json(together_of(plan))},
         "tasks": len(program.tasks),
         "buffers": len(program.buffers),
         "checked": plan.options.checked,
@@ -91,6 +100,7 @@ def plan_view(plan: Plan) -> View:
     dear = max(plan.energy_pj, key=lambda memory: plan.energy_pj[memory], default="")
     factor = plan.cycles / max(1, bound_cycles(plan))
     roof = plan.cycles / max(1, plan.roofline.cycles)
+    together = together_of(plan)
     facts = [
         ("objective", plan.options.objective),
         ("cycles", f"{plan.cycles:,}{seconds}"),
@@ -104,24 +114,24 @@ def plan_view(plan: Plan) -> View:
             "energy",
             f"{format_energy(total)}, {plan.energy_pj.get(dear, 0) / max(total, 1e-9):.0%} {dear}",
         ),
-        *([("cascades", told)] if (told := _cascades(plan)) else []),
-        *([("strips", told)] if (told := strips_text(plan)) else []),
+        *([("together", _together(plan, together))] if together else []),
         ("tasks, buffers", f"{len(plan.program.tasks):,}, {len(plan.program.buffers):,}"),
         ("checked", "every task and every byte" if plan.options.checked else "no"),
         *([("verified", "replayed; all outputs agree")] if plan.verified else []),
         *(("assumed", text) for text in plan.assumptions),
     ]
     title = f"{plan.network.name} on {plan.machine.name}"
-    return [heading(title, facts), _memories(plan), _engines(plan)]
+    grids = [*([together_table(together)] if together else []), _memories(plan), _engines(plan)]
+    return [heading(title, facts), *grids]
 
 
-def _cascades(plan: Plan) -> str:
-    ops = dict.fromkeys(task.op for task in plan.program.tasks if task.op)
-    return cascades_text(cascades_of(plan), len(ops))
+def _together(plan: Plan, found: Sequence[OpsTogether]) -> str:
+    ops = {task.op for task in plan.program.tasks if task.op}
+    return together_text(found, len(ops), sum(macs(op, plan.network) for op in plan.network.ops))
 
 
 def _memories(plan: Plan) -> Any:
-    grid = table("memory", ">peak", ">of", ">bound", ">gap", ">read", ">written", ">energy")
+    grid = table("memory", ">peak", "?>of", "?>bound", "?>gap", ">read", ">written", ">energy")
     sizes = {space.memory: space.size_bytes for space in plan.program.spaces}
     for memory in dict.fromkeys([*plan.traffic_bytes, *plan.energy_pj]):
         read, written = plan.traffic_bytes.get(memory, (0, 0))

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from tilewright import __version__
+from tilewright.document import write_texts
 from tilewright.garbage import without_garbage_collection
 from tilewright.mapping.text import mapping_text
 from tilewright.planner import Plan
@@ -18,20 +19,18 @@ from tilewright.report.trace import trace_events
 
 
 def save(plan: Plan, folder: Path) -> list[Path]:
-    """Write `plan.json`, `trace.json` and `report.html` into a folder, made if need be."""
-    folder.mkdir(parents=True, exist_ok=True)
-    written = []
+    """Write `plan.json`, `trace.json` and `report.html` into a folder, made if need be.
+
+    Raises:
+        InputError: they cannot be written there.
+    """
     with without_garbage_collection():
         texts = {
             "plan.json": json.dumps(plan_json(plan), separators=(",", ":")) + "\n",
             "trace.json": json.dumps(trace_events(plan), separators=(",", ":")) + "\n",
             "report.html": report_html(plan),
         }
-    for name, text in texts.items():
-        path = folder / name
-        path.write_text(text, encoding="utf-8")
-        written.append(path)
-    return written
+    return write_texts(folder, texts)
 
 
 def plan_json(plan: Plan) -> dict[str, Any]:

@@ -30,6 +30,7 @@ from tilewright.program.model import (
 )
 from tilewright.report.cascades import CascadeFigures, cascades_of, cascades_of_json
 from tilewright.report.improved_mapping import improved_cycles
+from tilewright.report.together import OpsTogether, together_of, together_of_json
 
 SCHEMA = "tilewright-plan-1"
 MOST_BYTES = 2**30
@@ -88,6 +89,7 @@ class PlanRecord:
     limits: Mapping[tuple[str, str], tuple[tuple[str, int], ...]]
     """By route what its bytes pass, with the bits a cycle of each: engine, ports."""
     cascades: tuple[CascadeFigures, ...] = ()
+    together: tuple[OpsTogether, ...] = ()
 
     @property
     def title(self) -> str:
@@ -104,6 +106,7 @@ def record_of(plan: Plan, figures: Mapping[str, Any]) -> PlanRecord:
         ops=tuple(_ops_of(plan)),
         limits=_limits(plan.machine, plan.program),
         cascades=cascades_of(plan),
+        together=together_of(plan),
     )
 
 
@@ -274,6 +277,7 @@ def _record(data: Mapping[str, Any]) -> PlanRecord:
             (route["source"], route["target"]): _tuples(route["limits"]) for route in data["routes"]
         },
         cascades=cascades_of_json(data),
+        together=together_of_json(data),
     )
 
 

@@ -62,7 +62,16 @@ def show(view: View) -> None:
         from tilewright.report.terminal import rich_text
 
         text = rich_text(view)
-    sys.stdout.write(text)
+    sys.stdout.write(_writable(text, sys.stdout.encoding))
+
+
+def _writable(text: str, encoding: str | None) -> str:
+    """The text with `u` for `µ`, as in `uJ`, where an encoding does not have that letter."""
+    try:
+        "µ".encode(encoding or "utf-8")
+    except UnicodeEncodeError:
+        return text.replace("µ", "u")
+    return text
 
 
 def plain_text(view: View) -> str | None:

@@ -95,7 +95,9 @@ def _edges(turns: _Turns, touched: TouchedPlaces) -> list[tuple[int, int]]:
 
 def _edges_by_kernel(turns: _Turns, touched: TouchedPlaces) -> Iterable[tuple[int, int]]:
     """The same, compiled; raises OverflowError if a number has more than 64 bits."""
-    rows = [touched.rows_of(number, side) for number in turns.order for side in (False, True)]
+    all_rows, at = touched.rows, touched.rows_at
+    sides = [side for number in turns.order for side in (2 * number, 2 * number + 1)]
+    rows = [all_rows[at[side] : at[side + 1]] for side in sides]
     boxes = [place.box or () for place in touched.places]
     given = (
         array("q", turns.queues),

@@ -76,14 +76,20 @@ def _lower_bound(tables: Tables, options: ScheduleOptions, known: Bounds | None)
 
 
 def schedule_in_order(
-    program: Program, options: ScheduleOptions = DEFAULT_OPTIONS, *, tight: bool = False
+    program: Program,
+    options: ScheduleOptions = DEFAULT_OPTIONS,
+    known: Bounds | None = None,
+    *,
+    tight: bool = False,
 ) -> Timetable | None:
     """Times and addresses without any added transfer, in program order; None if it does not fit.
 
-    With `tight` addresses, the scratchpads are filled from below, as far as they have to be.
+    `known` are the program's bounds, if the caller has them already. With `tight` addresses, the
+    scratchpads are filled from below, as far as they have to be.
     """
     with without_garbage_collection():
-        return in_order(tables_of(program), options.packing_nodes, tight=tight)
+        tables = tables_of(program) if known is None else known.tables
+        return in_order(tables, options.packing_nodes, tight=tight)
 
 
 def _enough_bytes(tables: Tables, options: ScheduleOptions, failed: StuckError) -> int | None:

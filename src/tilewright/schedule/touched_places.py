@@ -1,5 +1,6 @@
 """Where tasks touch memory: the places for which others may have to wait, by number."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from tilewright.program.model import Access, Box, Buffer, Program, Timetable
@@ -34,30 +35,43 @@ def touched_places(timetable: Timetable) -> TouchedPlaces:
     program = timetable.program
     roots = [n if b.view is None else b.view.buffer for n, b in enumerate(program.buffers)]
     numbers, rows, rows_at = _touched(program, roots)
-    boxes = [_box_in_root(program, access) for access in numbers]
-    ranges: list[tuple[int, int] | None] = []
+    buffers, addresses = program.buffers, timetable.addresses
+    places: list[Place] = []
     with_gaps: set[int] = set()
-    for access, box in zip(numbers, boxes, strict=True):
-        root = roots[access.buffer]
-        ends = _byte_range(program.buffers[root], box)
-        ranges.append(ends)
+    for access in numbers:
+        number, box = access
+        buffer, root = buffers[number], roots[number]
+        base = addresses[root]
+        if root == number and box == buffer.box:
+            # Nearly all buffers are tiles that are touched as a whole.
+            places.append(Place(base, base + buffer.size_bytes, root, box))
+            continue
+        inside = _box_in_root(buffer, box)
+        ends = _byte_range(buffers[root], inside)
         if ends is None:
             with_gaps.add(root)
-    places: list[Place] = []
-    for access, box, ends in zip(numbers, boxes, ranges, strict=True):
-        root = roots[access.buffer]
-        base = timetable.addresses[root]
-        if ends is None or root in with_gaps:
-            ends = 0, program.buffers[root].size_bytes
-        places.append(Place(base + ends[0], base + ends[1], root, box))
+            ends = 0, buffers[root].size_bytes
+        places.append(Place(base + ends[0], base + ends[1], root, inside))
+    if with_gaps:
+        places = [
+            _all_of(place, addresses, buffers) if place.holder in with_gaps else place
+            for place in places
+        ]
     space_numbers = {space.name: number for number, space in enumerate(program.spaces)}
+    spaces = [space_numbers[buffer.space] for buffer in buffers]
     return TouchedPlaces(
         places=places,
-        spaces=[space_numbers[program.buffers[place.holder].space] for place in places],
+        spaces=[spaces[place.holder] for place in places],
         n_spaces=len(program.spaces),
         rows=rows,
         rows_at=rows_at,
     )
+
+
+def _all_of(place: Place, addresses: Sequence[int], buffers: Sequence[Buffer]) -> Place:
+    """A place with all addresses of its root."""
+    base = addresses[place.holder]
+    return Place(base, base + buffers[place.holder].size_bytes, place.holder, place.box)
 
 
 def _touched(program: Program, roots: list[int]) -> tuple[dict[Access, int], list[int], list[int]]:
@@ -105,12 +119,11 @@ def _byte_range(buffer: Buffer, box: Box | None) -> tuple[int, int] | None:
     return first * buffer.size_bytes // elements, -(-(last + 1) * buffer.size_bytes // elements)
 
 
-def _box_in_root(program: Program, access: Access) -> Box | None:
-    """The box of an access in its root's coordinates; None, that is all, under another shape."""
-    buffer = program.buffers[access.buffer]
+def _box_in_root(buffer: Buffer, box: Box) -> Box | None:
+    """A box of a buffer in its root's coordinates; None, that is all, under another shape."""
     if buffer.view is None:
-        return access.box
+        return box
     if buffer.view.origin is None:
         return None
-    axes = zip(access.box, buffer.box, buffer.view.origin, strict=True)
+    axes = zip(box, buffer.box, buffer.view.origin, strict=True)
     return tuple([(begin - start + at, end - start + at) for (begin, end), (start, _), at in axes])

@@ -8,13 +8,13 @@ there is remembered. The estimates are those of `units`.
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from math import inf
+from math import floor, inf
 from operator import add
 from typing import Literal, NamedTuple
 
 from tilewright.program.cascade import Cascade, Strategy
 from tilewright.program.tile import Goal
-from tilewright.strategy.room import Usage
+from tilewright.strategy.room import Room, Usage
 from tilewright.strategy.scene import Keeping, Scene
 from tilewright.strategy.spans import span_of
 from tilewright.strategy.units import Cost, Ways, ways_of
@@ -144,16 +144,19 @@ class _Alone:
     cost: Cost
 
 
-def choose(scene: Scene, aim: Aim, options: ChooseOptions) -> Chosen | None:
+def choose(
+    scene: Scene, aim: Aim, options: ChooseOptions, most_share: float = inf
+) -> Chosen | None:
     """The best strategy that was found; None if no unit fits somewhere.
 
+    Where memory counts, None also, and soon, if it fills more than `most_share` of the scratchpads.
     Rows are made in slices only where memory counts and there is hardly enough otherwise: it takes
     many tasks.
     """
-    found = _Chooser(scene, aim, options).chosen()
+    found = _Chooser(scene, aim, options, most_share=most_share).chosen()
     if aim != "memory" or (found is not None and found.share <= FULL):
         return found
-    if scene.prepared.places.cores > 1:
+    if scene.prepared.places.cores > 1 or most_share <= FULL:
         return found
     other = _Chooser(scene, aim, options, in_slices=True).chosen()
     known = [chosen for chosen in (found, other) if chosen is not None]
@@ -174,6 +177,12 @@ class _Chooser:
     options: ChooseOptions
     in_slices: bool = False
     """Whether the newest rows of a cascade are made in slices."""
+    most_share: float = inf
+    """Where memory counts, the part of the scratchpads that units may fill.
+
+    States that fill more come behind all others at a cut and lead to nothing else, so that what is
+    found is the same as without this limit.
+    """
     cuts: list[_Cut] = field(default_factory=list)
 
     @property
@@ -198,10 +207,13 @@ class _Chooser:
             states = self._best_states(first)
             if not states:
                 continue
-            ways, alone = self._ways(first), self._alone(first)
+            spots = [
+                _Spot(first, state, scene.use_of(state), node.share, node.total)
+                for state, node in states
+            ]
+            ways, alone = self._ways(spots), self._alone(first)
             keeps = scene.keepings(scene.made[first])
-            for state, node in states:
-                spot = _Spot(first, state, scene.use_of(state), node.share, node.total)
+            for spot in spots:
                 fits = self._go_alone(spot, alone, keeps)
                 fits = self._go_striped(spot, ways, has_way=fits)
                 if not fits or self.aim == "memory" or self.options.small_cuts:
@@ -253,17 +265,40 @@ class _Chooser:
         in_slices = self.in_slices and number == 0
         return ways.cascade(number, ways.slices.on_demand if in_slices else ())
 
-    def _ways(self, first: int) -> list[list[Ways]]:
-        """Spans from a stage on, those along alike axes together, short ones first."""
+    @cached_property
+    def _room(self) -> Room:
+        """What units may fill."""
+        room = self.scene.room
+        if self.most_share >= 1.0:
+            return room
+        # A share is a quotient: times the size it may be less than whole bytes by a rounding error.
+        most = {m: floor(size * self.most_share + 1e-6) for m, size in room.sizes.items()}
+        return Room(sizes=most)
+
+    def _ways(self, spots: list[_Spot]) -> list[list[Ways]]:
+        """Spans from a cut on, those along alike axes together, short ones first.
+
+        Up to the first that fits from no spot: longer ones hold more.
+        """
         rows, stages = self.scene.prepared.rows, self.scene.prepared.stages
+        first, alive = spots[0].cut, [spot.alive for spot in spots]
         found: dict[int, list[Ways]] = {}
+        full: list[int] = []
         for last in range(first, min(len(stages), first + self.options.most_stages)):
             for axis in self._axes[last]:
-                span = span_of(rows, first, last, axis)
+                span = span_of(rows, first, last, axis) if axis not in full else None
                 # Stages that have nothing to hand over are as well off by themselves.
                 if span is not None and (first == last or span.private):
-                    found.setdefault(axis, []).append(ways_of(self.scene, span))
+                    way = ways_of(self.scene, span)
+                    found.setdefault(axis, []).append(way)
+                    least = self._least_need(way)
+                    if not any(self._room.fits(use + least) for use in alive):
+                        full.append(axis)
         return [*found.values()]
+
+    def _least_need(self, way: Ways) -> Usage:
+        """Room that a span takes with as little as possible held."""
+        return way.slices.least_need if self.in_slices else way.least_need
 
     @cached_property
     def _axes(self) -> list[list[int]]:
@@ -277,11 +312,10 @@ class _Chooser:
 
     def _go_striped(self, spot: _Spot, ways: list[list[Ways]], *, has_way: bool) -> bool:
         """Reach what cascades lead to; whether there is any way on, if there was none before."""
-        room, in_steps = self.scene.room, self.aim != "memory"
+        room, in_steps = self._room, self.aim != "memory"
         for along in ways:
             for way in along:
-                # With as little as possible held; longer spans hold more.
-                least = way.slices.least_need if self.in_slices else way.least_need
+                least = self._least_need(way)
                 if not room.fits(spot.alive + least):
                     break
                 if in_steps:
@@ -292,13 +326,13 @@ class _Chooser:
 
     def _go_row_by_row(self, spot: _Spot, way: Ways, least_need: Usage) -> bool:
         """A span that holds as little as possible; whether it fits."""
-        room, at, fits = self.scene.room, self.cuts[way.span.last + 1], False
+        room, at, fits = self._room, self.cuts[way.span.last + 1], False
         for kept, kept_use in way.keepings:
             held, alive = spot.state | kept, spot.alive + kept_use
             crossing = held & way.crossing
             use = alive + least_need + way.rows_beside(crossing)
             if room.fits(use):
-                fits, share = True, room.share(use)
+                fits, share = True, self.scene.room.share(use)
                 least = self._value(spot, way.least_cost(crossing), share)
                 if not at.is_beaten(held, least):
                     cost = way.cost(0, crossing, lasting=False)
@@ -375,12 +409,12 @@ class _Chooser:
 
     def _go_alone(self, spot: _Spot, alone: _Alone, keeps: tuple[Keeping, ...]) -> bool:
         """Reach what a stage leads to with everything that it touches kept; whether it fits."""
-        room, at, fits = self.scene.room, self.cuts[spot.cut + 1], False
+        room, at, fits = self._room, self.cuts[spot.cut + 1], False
         for kept, kept_use in keeps:
             use = spot.alive + kept_use + alone.constants
             use -= self.scene.use_of(alone.replaced & spot.state)
             if not alone.touched & ~(spot.state | kept) and room.fits(use):
-                self._reach(at, spot, _Unit(kept, alone.cost, room.share(use)))
+                self._reach(at, spot, _Unit(kept, alone.cost, self.scene.room.share(use)))
                 fits = True
         return fits
 
@@ -393,6 +427,8 @@ class _Chooser:
             if self.aim == "memory":
                 tiles = scene.smallest_tiles(number, held)
                 share = scene.room.share(spot.alive + kept_use + tiles)
+                if share > self.most_share:
+                    continue
             if at.is_beaten(held, self._value(spot, self._least_cut(number, held), share)):
                 continue
             tiling = scene.tiling(number, held, self._goal)

@@ -259,7 +259,7 @@ class Scene:
     @cached_property
     def _least_constants(self) -> list[dict[str, int]]:
         return [
-            self._tile_sizes(self.residence.work(number), constants=True)
+            self._tile_sizes(self.residence.in_any_room(number), constants=True)
             for number in range(len(self.prepared.stages))
         ]
 
@@ -292,8 +292,8 @@ class Scene:
         """A stage with tiles of what is not kept; which other tensors are kept does not matter."""
         key = number, held
         if key not in self._works:
-            with _only(self.residence, self._others(held)):
-                self._works[key] = self.residence.work(number)
+            with _only(self.residence, self.roots(self._touched[number] & ~held)):
+                self._works[key] = self.residence.in_any_room(number)
         return self._works[key]
 
     @cached_property
@@ -415,6 +415,7 @@ def scene_of(prepared: Prepared) -> Scene | None:
         prepared.storage,
         "latency",
         shares=prepared.shares,
+        tenants=prepared.tenants,
     )
     residence.begin()
     return Scene(prepared=prepared, residence=residence)

@@ -19,33 +19,51 @@ class StepTables:
 
     scene: Scene
     _held: dict[tuple[str, int], Sequence[int]] = field(default_factory=dict)
+    _first_held: dict[tuple[str, int], int] = field(default_factory=dict)
     _made: dict[int, Sequence[Usage]] = field(default_factory=dict)
+    _first_made: dict[int, Usage] = field(default_factory=dict)
     _saved: dict[str, int] = field(default_factory=dict)
 
     def held(self, span: Span, root: str) -> Sequence[int]:
         """By step, bytes that are held of a tensor: they change with the first reader."""
         key = root, span.readers[root][0][0]
         if key not in self._held:
-            window, growth, _, length, row_elements, bits = hold = span.holds[root]
+            window, growth, _, length, row_elements, bits = span.holds[root]
             alignment = self.scene.alignment(self.scene.result_memory)
             row_bits, unit_bits = row_elements * bits, 8 * alignment
             rows = [min(window + max(1, ceil(growth * step)), length) for step, _ in span.steps[1:]]
-            self._held[key] = [
-                -(-row_bits * count // unit_bits) * alignment
-                for count in (hold.rows(1, eager=False), *rows)
-            ]
+            later = [-(-row_bits * count // unit_bits) * alignment for count in rows]
+            self._held[key] = [self.first_held(span, root), *later]
         return self._held[key]
+
+    def first_held(self, span: Span, root: str) -> int:
+        """Bytes that are held of a tensor in the first of all steps."""
+        key = root, span.readers[root][0][0]
+        if key not in self._first_held:
+            hold, scene = span.holds[root], self.scene
+            size_bits = hold.row_elements * hold.bits * hold.rows(1, eager=False)
+            self._first_held[key] = scene.rounded(scene.result_memory, -(-size_bits // 8))
+        return self._first_held[key]
 
     def made(self, span: Span, number: int) -> Sequence[Usage]:
         """By step, room for what a stage makes at once."""
         if number not in self._made:
             scene, memory = self.scene, self.scene.result_memory
             sizes = [
-                scene.rounded(memory, span.made_bytes(number, step, eager=eager))
-                for step, eager in span.steps
+                scene.rounded(memory, span.made_bytes(number, step, eager=True))
+                for step, _ in span.steps[1:]
             ]
-            self._made[number] = scene.room.each_use(memory, sizes)
+            later = scene.room.each_use(memory, sizes)
+            self._made[number] = [self.first_made(span, number), *later]
         return self._made[number]
+
+    def first_made(self, span: Span, number: int) -> Usage:
+        """Room for what a stage makes at once in the first of all steps."""
+        if number not in self._first_made:
+            scene, memory = self.scene, self.scene.result_memory
+            size = scene.rounded(memory, span.made_bytes(number, 1, eager=False))
+            self._first_made[number] = scene.room.use(memory, size)
+        return self._first_made[number]
 
     def passing(self, span: Span, memory: str, size: int) -> Sequence[Usage]:
         """By step, room for a part of a constant of the first stage, of which rows have theirs."""
@@ -61,5 +79,5 @@ class StepTables:
         """Bytes that are not held if the newest rows of a private tensor are made in slices."""
         if root not in self._saved:
             sliced = self.scene.rounded(self.scene.result_memory, span.sliced_bytes(root, SLICE))
-            self._saved[root] = self.held(span, root)[0] - sliced
+            self._saved[root] = self.first_held(span, root) - sliced
         return self._saved[root]

@@ -69,8 +69,8 @@ class Ways:
     """Tensors whose lives begin in the span and that leave it, in the order of stages."""
     keepings: Sequence[Keeping]
     """All ways to keep those."""
-    rings: Sequence[int]
-    """By step, bytes of the tensors that never leave the cascade."""
+    least_rings: int
+    """Bytes of the tensors that never leave the cascade, in the first of all steps."""
     least_need: Usage
     """Room without results and what comes from outside, constants tile by tile."""
     least_computing: float
@@ -88,7 +88,7 @@ class Ways:
         Those first that save most; a stage whose tiles are cut as another one asks cannot ask
         itself.
         """
-        scene, span, rings = self.scene, self.span, self.rings[0]
+        scene, span, rings = self.scene, self.span, self.least_rings
         saved = {
             root: self.tables.saved(span, root) for root in span.private if root in span.on_demand
         }
@@ -115,9 +115,17 @@ class Ways:
     def rows_beside(self, kept: int) -> Usage:
         """Room for the first of all steps, beside all that is kept and the least need."""
         if kept not in self._rows_beside:
-            uses = [uses[0] for bit, uses in self._beside if not kept & bit]
+            uses = [use for bit, use in self._first_beside if not kept & bit]
             self._rows_beside[kept] = sum(uses)
         return self._rows_beside[kept]
+
+    @cached_property
+    def rings(self) -> Sequence[int]:
+        """By step, bytes of the tensors that never leave the cascade."""
+        found = [0] * len(self.span.steps) if self.tail is None else self.tail.rings
+        for root in self.span.settled:
+            found = list(map(add, found, self.tables.held(self.span, root)))
+        return found
 
     def needs(self, kept: int, *, lasting: bool) -> Sequence[Usage]:
         """By step the room beside all that is kept, if that are these of the crossing tensors.
@@ -235,6 +243,23 @@ class Ways:
         return self._computing[number]
 
     @cached_property
+    def _first_beside(self) -> Sequence[tuple[int, Usage]]:
+        """The same as `_beside` for the first of all steps, which is often all that is wanted."""
+        scene, span, tables = self.scene, self.span, self.tables
+        room, bits, memory = scene.room, scene.bits, scene.input_memory
+        found = [
+            (bits.get(root, 0), room.use(memory, tables.first_held(span, root)))
+            for root in span.inputs
+        ]
+        wholes = [root for root in span.wholes if root in bits]
+        ends = {span.linked[number].root: number for number in span.ends}
+        return [
+            *found,
+            *((bits[root], room.use(memory, scene.lives[root].size_bytes)) for root in wholes),
+            *((bits.get(root, 0), tables.first_made(span, n)) for root, n in ends.items()),
+        ]
+
+    @cached_property
     def _beside(self) -> Sequence[tuple[int, Sequence[Usage]]]:
         """By step what is held of each tensor that comes or goes, and the bit that says that it
         is kept and nothing has to be held."""
@@ -288,12 +313,12 @@ def _ways(scene: Scene, span: Span, tail: Ways | None) -> Ways:
     stage = span.linked[span.first]
     tables = StepTables(scene=scene) if tail is None else tail.tables
     constants = _with_constants(scene, span, NO_CONSTANTS if tail is None else tail.constants)
-    rings = [0] * len(span.steps) if tail is None else tail.rings
+    rings = 0 if tail is None else tail.least_rings
     leaving = (*scene.made[span.first], *(() if tail is None else tail.leaving))
     if span.settled:
         leaving = tuple([root for root in leaving if root not in span.settled])
         for root in span.settled:
-            rings = list(map(add, rings, tables.held(span, root)))
+            rings += tables.first_held(span, root)
     ends = [span.linked[number].root for number in span.ends]
     computing = scene.compute_cycles(span.first, stage.loop, stage.size, 1)
     return Ways(
@@ -305,8 +330,8 @@ def _ways(scene: Scene, span: Span, tail: Ways | None) -> Ways:
         crossing=scene.mask((*span.inputs, *span.wholes, *ends)),
         leaving=leaving,
         keepings=scene.keepings(leaving),
-        rings=rings,
-        least_need=scene.room.use(scene.result_memory, rings[0]) + constants.least_use,
+        least_rings=rings,
+        least_need=scene.room.use(scene.result_memory, rings) + constants.least_use,
         least_computing=computing + (0.0 if tail is None else tail.least_computing),
     )
 

@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 from tests.machine_builder import (
+    BANK_BITS,
     DDR_BITS,
     Data,
     hints,
@@ -320,6 +321,17 @@ def test_a_shared_memory_smaller_than_a_cores_own_is_asked_about() -> None:
         },
     }
     assert "check both sizes: buffer is shared, and so stands above" in hints(data)
+
+
+def test_an_external_memory_may_be_smaller_than_the_one_below_it() -> None:
+    """A flash beside a large SRAM, say: it stands at the top, is dear, and holds what it holds."""
+    data = sound_machine()
+    flash = memory(BANK_BITS // 2, EVERY, width=32, read_pj=320.0)
+    data["memories"]["ddr"] = flash | {"role": "external"}
+    assert messages(data) == []
+    order = [data["memories"][name] for name in ("ddr", "bank", "reg")]
+    data["memories"] = dict(zip(("ddr", "bank", "reg"), order, strict=True))
+    assert hints(data) == ["write memories in the order: reg, bank, ddr"]
 
 
 def test_memories_of_different_operands_have_no_order_among_them() -> None:

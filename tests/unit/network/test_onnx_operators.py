@@ -275,6 +275,12 @@ def test_ops_are_named_after_nodes_or_operators_and_positions(tmp_path: Path) ->
     ]
 
 
+def test_an_op_on_scalars_has_a_loop_of_one_step(tmp_path: Path) -> None:
+    op = only(read_case(tmp_path, "Mul", (x(), x())))
+    assert op.dims == (("K", 1),)
+    assert op.outputs[0].index == ()
+
+
 def test_every_operator_that_is_listed_becomes_a_kind_that_exists() -> None:
     kinds = supported_ops()
     assert set(kinds.values()) <= {*KIND_CLASSES, "constant"}

@@ -13,6 +13,7 @@ from onnx import helper
 from tests.onnx_models import Given, integers, model, node, saved, zeros
 
 from tilewright.errors import InputError, Problem
+from tilewright.network.load import load_network
 from tilewright.network.onnx_reader import read_onnx
 
 X = {"x": Given(shape=(2, 3))}
@@ -269,3 +270,23 @@ def test_listing_operators_needs_no_onnx() -> None:
         "assert 'onnx' not in sys.modules\n"
     )
     subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_what_cannot_be_counted_is_refused_with_its_sizes(tmp_path: Path) -> None:
+    # 2^30 x 2^30 elements of 4 B are 2^62 B: a sum of a few of them leaves 64 bit.
+    size = 2**30
+    proto = model([node("Relu", ["x"], ["y"])], {"x": Given(shape=(size, size))}, ["y"])
+    with pytest.raises(InputError) as refused:
+        load_network(saved(proto, tmp_path))
+    told = [problem.message for problem in refused.value.problems]
+    assert len(told) == 3  # both tensors and the op
+    assert told[0].startswith(
+        f"tensor 'x' of shape ({size}, {size}) is not possible: {2**62:,} bytes"
+    )
+
+
+def test_a_folder_is_no_network(tmp_path: Path) -> None:
+    folder = tmp_path / "model.onnx"
+    folder.mkdir()
+    with pytest.raises(InputError, match="cannot be read: it is a folder"):
+        load_network(folder)

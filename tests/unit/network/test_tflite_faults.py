@@ -22,14 +22,6 @@ from tilewright.network.tflite_reader import read_tflite
 
 
 @pytest.fixture
-def read(tmp_path: Path) -> Callable[..., Network]:
-    def reading(model: ModelSpec, dims: Mapping[str, int] | None = None) -> Network:
-        return read_tflite(model.save(tmp_path), dims=dims or {})
-
-    return reading
-
-
-@pytest.fixture
 def messages(tmp_path: Path) -> Callable[..., list[str]]:
     """What is said of a model that cannot be read; every fault names the file."""
 

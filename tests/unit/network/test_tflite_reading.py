@@ -1,7 +1,7 @@
 import importlib
 import subprocess
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -24,15 +24,6 @@ from tilewright.network.counts import constant_bytes, weight_bytes
 from tilewright.network.graph import Network
 from tilewright.network.kinds import KIND_CLASSES
 from tilewright.network.tflite_reader import read_tflite, supported_ops
-
-
-@pytest.fixture
-def read(tmp_path: Path) -> Callable[..., Network]:
-    def reading(model: ModelSpec, dims: Mapping[str, int] | None = None) -> Network:
-        return read_tflite(model.save(tmp_path), dims=dims or {})
-
-    return reading
-
 
 Read = Callable[..., Network]
 

@@ -37,7 +37,10 @@ def test_shapes_at_small_sizes_are_those_of_onnxruntime(name: str) -> None:
     assert_same_shapes(zoo.build(name, SMALL[name]))
 
 
-@pytest.mark.parametrize("name", zoo.names())
+@pytest.mark.parametrize(
+    "name",
+    [pytest.param(name, marks=[pytest.mark.slow] if name in SMALL else []) for name in zoo.names()],
+)
 def test_shapes_at_full_size_are_those_of_onnxruntime(name: str) -> None:
     assert_same_shapes(zoo.build(name))
 

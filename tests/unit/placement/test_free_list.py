@@ -1,26 +1,16 @@
 """The free list: which gap is taken, what is left, and that nothing is lost on the way."""
 
-import json
 import random
 from typing import Any
 
 import pytest
-from tests.reference_data import ABSENT, REFERENCE_DATA
+from tests.reference_data import reference_cases
 
 from tilewright.placement.eviction import HeldRange, LinearScan
 from tilewright.placement.free_list import FreeList, Request
 
-CASES_FILE = REFERENCE_DATA / "oracle" / "vpux_cases.json"
 
-
-def cases(kind: str) -> list[Any]:
-    if not CASES_FILE.is_file():
-        return [pytest.param({}, marks=pytest.mark.skip(reason=ABSENT))]
-    found = json.loads(CASES_FILE.read_text("utf-8"))["cases"]
-    return [pytest.param(case, id=case["id"]) for case in found if case["kind"] == kind]
-
-
-@pytest.mark.parametrize("case", cases("allocator"))
+@pytest.mark.parametrize("case", reference_cases("allocator"))
 def test_the_allocator_does_what_the_reference_does(case: dict[str, Any]) -> None:
     free = FreeList(case["capacity"])
     held: dict[str, tuple[int, int]] = {}
@@ -43,7 +33,7 @@ def test_the_allocator_does_what_the_reference_does(case: dict[str, Any]) -> Non
                 assert len(free.gaps()) == step.get("gaps", len(free.gaps()))
 
 
-@pytest.mark.parametrize("case", cases("linear_scan"))
+@pytest.mark.parametrize("case", reference_cases("linear_scan"))
 def test_the_linear_scan_does_what_the_reference_does(case: dict[str, Any]) -> None:
     scan = LinearScan(FreeList(case["capacity"]))
     for step in case["steps"]:

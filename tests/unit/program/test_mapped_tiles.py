@@ -3,27 +3,17 @@
 from collections.abc import Mapping
 from dataclasses import replace
 
+from tests.nest_ops import op_of
+
 from tilewright.network import nests
-from tilewright.network.graph import Op, Operand
+from tilewright.network.graph import Op
 from tilewright.program.mapped_tiles import MOST_MAPPED, MappedCycles, as_mapped
 from tilewright.program.tile import Tenant, Tiling, Work, choose
 
 
 def product_op() -> Op:
     """64 results of sums over 64, of one row."""
-    nest = nests.matmul((1, 64), (64, 64))
-    names = ("I", "W")
-    return Op(
-        name="op",
-        kind="matmul",
-        dims=nest.dims,
-        inputs=tuple(
-            Operand(name=name, tensor=name, index=index)
-            for name, index in zip(names, nest.inputs, strict=False)
-        ),
-        outputs=(Operand(name="O", tensor="O", index=nest.output),),
-        accumulator_bits=32,
-    )
+    return op_of("matmul", nests.matmul((1, 64), (64, 64)))
 
 
 def work(room: int = 1 << 20) -> Work:

@@ -3,30 +3,15 @@
 from dataclasses import replace
 
 import pytest
+from tests.nest_ops import op_of
 from tests.small_machines import Small, small_machine
 
 import tilewright
 from tilewright.network import moves, nests, windows
-from tilewright.network.graph import Op, Operand
-from tilewright.network.nests import Nest
+from tilewright.network.graph import Op
 from tilewright.network.zoo import layers
 from tilewright.program.nested import nested, one_box
 from tilewright.program.tile import Tenant, Work, choose, same_with
-
-
-def op_of(kind: str, nest: Nest) -> Op:
-    return Op(
-        name="op",
-        kind=kind,
-        dims=nest.dims,
-        inputs=tuple(
-            Operand(name=name, tensor=name, index=index)
-            for name, index in zip(("I", "W"), nest.inputs, strict=False)
-        ),
-        outputs=(Operand(name="O", tensor="O", index=nest.output),),
-        accumulator_bits=32,
-        coupled=nest.coupled,
-    )
 
 
 def grouped(channels: int, kernels: int, group: int) -> Op:

@@ -7,10 +7,10 @@ from itertools import product
 from math import ceil, prod
 
 import pytest
+from tests.nest_ops import op_of
 
 from tilewright.network import moves, nests, windows
-from tilewright.network.graph import Op, Operand
-from tilewright.network.nests import Nest
+from tilewright.network.graph import Op
 from tilewright.program.tile import (
     Goal,
     Tenant,
@@ -25,22 +25,6 @@ from tilewright.program.tile import (
 from tilewright.program.work import Known
 
 GOALS: tuple[Goal, ...] = ("latency", "energy", "traffic")
-
-
-def op_of(kind: str, nest: Nest) -> Op:
-    names = ("I", "W", "B")
-    return Op(
-        name="op",
-        kind=kind,
-        dims=nest.dims,
-        inputs=tuple(
-            Operand(name=name, tensor=name, index=index)
-            for name, index in zip(names, nest.inputs, strict=False)
-        ),
-        outputs=(Operand(name="O", tensor="O", index=nest.output),),
-        accumulator_bits=32,
-        coupled=nest.coupled,
-    )
 
 
 def conv_op(data: tuple[int, int, int], kernels: int, kernel: int, *, group: int = 1) -> Op:

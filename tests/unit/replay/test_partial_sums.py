@@ -21,6 +21,8 @@ from tilewright.program.model import (
     Timetable,
 )
 from tilewright.replay.emulate import replay
+from tilewright.replay.kernels import sums
+from tilewright.replay.kernels.whole import whole_tile
 from tilewright.replay.values import Values
 
 X, W, Y = ((0, 1), (0, 4)), ((0, 4), (0, 2)), ((0, 1), (0, 2))
@@ -126,3 +128,25 @@ def test_sums_that_lack_a_product_are_noticed_even_if_it_is_zero() -> None:
     tasks[0] = replace(tasks[0], tile=(("D", 0, 1), ("K", 0, 2), ("C", 0, 1)))
     wrong = replace(plan, program=replace(plan.program, tasks=tuple(tasks)))
     assert "task mm 2 (cycles 3 to 4) adds up 3 products, not 4" in messages(wrong)
+
+
+def test_sums_that_are_cut_anywhere_round_to_the_same_floats() -> None:
+    # Behind a quantiser one bit of a sum may be a whole step of the result.
+    summands, columns = 96, 8
+    builder = NetworkBuilder("net")
+    builder.tensor("x", (1, summands), bits=32, role="input", dtype="float32")
+    builder.tensor("w", (summands, columns), bits=32, role="constant", dtype="float32")
+    nest = nests.matmul((1, summands), (summands, columns))
+    builder.op("mm", "matmul", nest, ["x", "w"], {"y": (32, "float32")})
+    made = builder.finish(["y"])
+    random = np.random.default_rng(0)
+    arrays = {t.name: random.standard_normal(t.shape).astype(np.float32) for t in made.tensors[:2]}
+    tile = whole_tile(made, made.ops[0], arrays, {})
+    whole = sums.finish(tile, sums.accumulate(tile, None))
+    assert whole.dtype == np.float32
+    for cut in range(1, summands):
+        total = None
+        for ends in ((0, cut), (cut, summands)):
+            total = sums.accumulate(replace(tile, ranges={**tile.ranges, "C": ends}), total)
+        assert total is not None
+        np.testing.assert_array_equal(sums.finish(tile, total), whole)

@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import numpy as np
+import onnx
 import pytest
 from tests.onnx_models import Given, integers, model, node, reals, saved
 from tests.unit.network.tflite_models import TensorSpec, constant, single
@@ -115,9 +116,45 @@ def test_inputs_come_from_an_archive(tmp_path: Path) -> None:
     np.savez(path, input=np.zeros(3))
     with pytest.raises(InputError, match="has shape"):
         values_of(network, input_file=path)
-    path.write_text("no archive")
-    with pytest.raises(InputError, match="cannot be read"):
-        values_of(network, input_file=path)
+
+
+@pytest.mark.parametrize("content", [b"", b"no archive", b"PK\x03\x04 cut short"])
+def test_what_is_no_archive_is_refused(content: bytes, tmp_path: Path) -> None:
+    path = tmp_path / "inputs.npz"
+    path.write_bytes(content)
+    with pytest.raises(InputError, match="cannot be read: it is no archive of arrays"):
+        values_of(load_network("lenet5"), input_file=path)
+
+
+def test_an_array_without_a_name_is_no_archive(tmp_path: Path) -> None:
+    path = tmp_path / "input.npy"
+    np.save(path, np.zeros(3))
+    with pytest.raises(InputError, match="cannot be read: it is no archive of arrays"):
+        values_of(load_network("lenet5"), input_file=path)
+
+
+def test_a_constant_without_elements_has_values_like_any_other(tmp_path: Path) -> None:
+    proto = model(
+        [node("Concat", ["x", "none"], ["y"], {"axis": 0})],
+        {"x": Given(shape=(3, 4))},
+        ["y"],
+        {"none": np.zeros((0, 4), np.float32)},
+    )
+    arrays = values_of(load_network(saved(proto, tmp_path))).arrays
+    assert arrays["none"].shape == (0, 4)
+
+
+def test_missing_external_data_are_told_with_the_name_of_the_model(tmp_path: Path) -> None:
+    proto = model([node("Add", ["x", "w"], ["y"])], {"x": Given(shape=(4,))}, ["y"])
+    weight = onnx.TensorProto(name="w", data_type=onnx.TensorProto.FLOAT, dims=[4])
+    weight.data_location = onnx.TensorProto.EXTERNAL
+    weight.external_data.add(key="location", value="gone.bin")
+    proto.graph.initializer.append(weight)
+    path = saved(proto, tmp_path)
+    network = load_network(path)
+    with pytest.raises(InputError, match="external data must lie beside the model") as refused:
+        values_of(network, path)
+    assert refused.value.problems[0].file == str(path)
 
 
 def test_a_file_of_another_kind_holds_no_values(tmp_path: Path) -> None:

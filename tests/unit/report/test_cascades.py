@@ -10,9 +10,9 @@ from tilewright.program.model import Buffer, Program, Slot, Task, Timetable, Vie
 from tilewright.report.cascades import (
     RollingBuffer,
     cascades_of,
-    cascades_text,
     ops_taking_turns,
     rolling_buffers,
+    several_ops,
     short_name,
     strategy_json,
 )
@@ -20,7 +20,7 @@ from tilewright.report.compare import compare, comparison_json, comparison_view
 from tilewright.report.explain import explain, explanation_json, explanation_view
 from tilewright.report.exports import csv_tables
 from tilewright.report.html_data import report_data, rolling_texts
-from tilewright.report.plan import plan_figures, plan_view
+from tilewright.report.plan import plan_figures
 from tilewright.report.plan_files import plan_json
 from tilewright.report.record import PlanRecord, read_record, record_of
 from tilewright.report.tables import plain_text
@@ -118,26 +118,11 @@ def test_a_plan_file_from_before_cascades_has_none(tmp_path: Path) -> None:
     assert read_record(path).cascades == ()
 
 
-def test_the_summary_has_a_line_only_where_there_are_cascades() -> None:
-    text = plain_text(plan_view(cascaded_plan()))
-    assert text is not None
-    assert (
-        "4 of 5 ops in 2: conv1 to pool1, 4 of 15 rows a step; conv2 to pool2, 2 of 6 rows a step"
-    ) in text
-    plain = plain_text(plan_view(small_plan("lenet5")))
-    assert plain is not None
-    assert "cascades" not in plain
-
-
 def test_an_op_by_itself_is_no_cascade_to_speak_of() -> None:
-    alone = replace(cascades_of(cascaded_plan())[0], ops=("conv1",))
-    assert cascades_text([alone], 5) == ""
+    first, second = cascades_of(cascaded_plan())
+    alone = replace(first, ops=("conv1",))
+    assert several_ops([alone, second]) == [second]
     assert alone.text == "conv1: 4 of 15 rows a step"
-
-
-def test_many_cascades_are_not_all_told() -> None:
-    one = cascades_of(cascaded_plan())[0]
-    assert cascades_text([one] * 5, 20).endswith("; and 2 more")
 
 
 def test_joined_names_are_told_by_the_first_of_them() -> None:

@@ -33,6 +33,16 @@ def chain(size: int, channels: int) -> Network:
     return net.finish(data)
 
 
+def sigmoids(size: int, channels: int) -> Network:
+    """Activations that only a vector unit computes."""
+    net = layers.draft("sigmoids", 8)
+    data = layers.given(net, "input", (1, channels, size, size))
+    data = layers.conv(net, "conv", data, channels, layers.square(1))
+    for number in range(2):
+        data = layers.activation(net, f"sigmoid{number}", data, "sigmoid")
+    return net.finish(data)
+
+
 def with_memories(machine: Machine, change: Callable[[Memory], Memory]) -> Machine:
     return replace(
         machine,
@@ -95,7 +105,7 @@ def record(network: Network, machine: Machine) -> PlanRecord:
 
 MACHINES: Mapping[str, Callable[[], tuple[Network, Machine]]] = {
     "array": lambda: (chain(32, 16), fast()),
-    "vector": lambda: (load_network("vit_tiny", dims={"size": 32}), slow_vector(fast())),
+    "vector": lambda: (sigmoids(16, 4), slow_vector(fast())),
     "ddr.port": lambda: (chain(32, 16), with_ports(fast(), {"ddr.port": 1})),
     "dma": lambda: (
         chain(32, 16),

@@ -1,6 +1,5 @@
 """Control edges: who waits for whom because addresses are used again."""
 
-import json
 import random
 from dataclasses import replace
 from itertools import combinations
@@ -8,20 +7,11 @@ from typing import Any
 
 import pytest
 from tests.place_runs import PlaceUse, place_edges
-from tests.reference_data import ABSENT, REFERENCE_DATA
+from tests.reference_data import reference_cases
 from tests.timetable_builder import Draft, views_draft
 
 from tilewright.program.model import Access, Box, Slot
 from tilewright.schedule.control_edges import control_edges
-
-CASES_FILE = REFERENCE_DATA / "oracle" / "vpux_cases.json"
-
-
-def cases(kind: str) -> list[Any]:
-    if not CASES_FILE.is_file():
-        return [pytest.param({}, marks=pytest.mark.skip(reason=ABSENT))]
-    found = json.loads(CASES_FILE.read_text("utf-8"))["cases"]
-    return [pytest.param(case, id=case["id"]) for case in found if case["kind"] == kind]
 
 
 def reference_use(entry: list[Any]) -> PlaceUse:
@@ -32,7 +22,7 @@ def reference_use(entry: list[Any]) -> PlaceUse:
     return PlaceUse(task, begin, last + 1, role == "P", (name, begin, last), box or None)
 
 
-@pytest.mark.parametrize("case", cases("control_edges"))
+@pytest.mark.parametrize("case", reference_cases("control_edges"))
 def test_the_edges_are_those_of_the_reference(case: dict[str, Any]) -> None:
     uses = [reference_use(entry) for entry in case["accesses"]]
     assert place_edges(uses) == sorted(tuple(edge) for edge in case["expect"])

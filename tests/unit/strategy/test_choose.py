@@ -54,7 +54,7 @@ def test_a_lowered_strategy_moves_what_was_estimated(buffer_bytes: int) -> None:
     assert bounds(lowered.program).live_peak_bytes["buffer"] <= buffer_bytes
 
 
-@pytest.mark.parametrize("network", ["lenet5", "ds_cnn"])
+@pytest.mark.parametrize("network", ["lenet5", pytest.param("ds_cnn", marks=pytest.mark.slow)])
 def test_the_least_memory_is_what_the_lowered_program_holds(network: str) -> None:
     """On a machine that cannot write anything out."""
     machine, loaded = load_machine("ethos_u55_128"), load_network(network)

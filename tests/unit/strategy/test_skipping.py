@@ -30,7 +30,9 @@ def scene_on(on: Prepared) -> Scene:
     return scene
 
 
-@pytest.mark.parametrize("network", ["squeezenet", "mobilenetv2"])
+@pytest.mark.parametrize(
+    "network", ["squeezenet", pytest.param("mobilenetv2", marks=pytest.mark.slow)]
+)
 @pytest.mark.parametrize("aim", ["traffic", "latency", "energy", "memory"])
 def test_a_choice_that_skips_nothing_is_the_same(
     network: str, aim: Aim, monkeypatch: pytest.MonkeyPatch

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import Final
+from typing import Final, NamedTuple
 
 BANK_BYTES: Final = 1024
 OUTPUT_BANKS: Final = 2
@@ -12,8 +12,7 @@ TABLE_BANKS: Final = 2
 """Banks that a look-up table takes."""
 
 
-@dataclass(frozen=True, slots=True)
-class Shape:
+class Shape(NamedTuple):
     """Height, width and depth (channels) of a feature map or of a block of one."""
 
     height: int

@@ -1,12 +1,11 @@
 """A step: an operation, how often it is done, and what it needs beside its feature maps."""
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from tilewright.mapping.ethos_u.operation import Operation
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Step:
+class Step(NamedTuple):
     """An operation of the hardware, done `times` times."""
 
     operation: Operation

@@ -1,9 +1,9 @@
 """A tile of an op of a network as operations of the hardware, as Vela would rewrite it."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
-from typing import Final
+from typing import Final, NamedTuple
 
 from tilewright.mapping.ethos_u.configuration import Shape
 from tilewright.mapping.ethos_u.operation import Activation, Arithmetic, Operation
@@ -113,8 +113,7 @@ class TiledOp:
         return _Axis(out, tap, 1, 1, 0, 1, 1)
 
 
-@dataclass(frozen=True, kw_only=True)
-class Tile:
+class Tile(NamedTuple):
     """A tile: how far each loop of an op runs, and which part of its sums it adds."""
 
     of: TiledOp
@@ -140,7 +139,7 @@ def tile_steps(tile: Tile) -> tuple[Step, ...]:
         return ()
     if tile.is_unfinished:
         last = steps[-1]
-        steps = (*steps[:-1], replace(last, operation=replace(last.operation, output_bits=32)))
+        steps = (*steps[:-1], last._replace(operation=last.operation._replace(output_bits=32)))
     if tile.is_continued:
         # The hardware starts every sum anew: what was left before is added element by element.
         shape = steps[-1].operation.output
@@ -183,7 +182,7 @@ def _convolution(tile: Tile) -> tuple[Step, ...]:
         operation = _folded(operation, columns)
     is_vector = operation.kernel == (1, 1) and operation.input.area == operation.output.area == 1
     if is_vector and not op.is_depthwise:
-        operation = replace(operation, engine="vector_product", stride=(1, 1))
+        operation = operation._replace(engine="vector_product", stride=(1, 1))
     return (Step(operation=operation, times=times),)
 
 
@@ -199,8 +198,7 @@ def _folded(operation: Operation, columns: _Axis) -> Operation:
     width = columns.size // 2
     if operation.input.width != columns.size:
         width = min(width, operation.output.width - 1 + taps)
-    return replace(
-        operation,
+    return operation._replace(
         input=Shape(operation.input.height, width, 2 * depth),
         kernel=(operation.kernel[0], taps),
         stride=(operation.stride[0], 1),
@@ -257,7 +255,7 @@ def _pool(tile: Tile) -> tuple[Step, ...]:
         activation=tile.of.activation,
     )
     if operation.output.area == 1 and max(operation.stride) > LONGEST_STRIDE:
-        operation = replace(operation, stride=(1, 1))
+        operation = operation._replace(stride=(1, 1))
     return (Step(operation=operation, times=tile.length("B", "OZ", "FZ")),)
 
 
@@ -374,11 +372,11 @@ def _with_fused(steps: tuple[Step, ...], tile: Tile) -> tuple[Step, ...]:
             shape, times = _map_shape(own)
             bits = last.operation.output_bits
             step = _pair_step(shape, second, PAIRS[op.kind], bits)
-            steps = (*steps, replace(step, times=times))
+            steps = (*steps, step._replace(times=times))
         elif op.kind in CLAMPS or op.kind in TABLES:
             activation: Activation = "table" if op.kind in TABLES else "clamp"
-            operation = replace(last.operation, activation=activation)
-            steps = (*steps[:-1], replace(last, operation=operation))
+            operation = last.operation._replace(activation=activation)
+            steps = (*steps[:-1], last._replace(operation=operation))
     return steps
 
 

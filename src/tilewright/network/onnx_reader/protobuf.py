@@ -49,6 +49,21 @@ def load_model(path: Path) -> Model:
     )
 
 
+def load_with_values(path: Path) -> onnx.ModelProto:
+    """The whole model, with values that lie beside the file; InputError where they are missing."""
+    try:
+        return onnx.load(path)
+    except (OSError, ValueError, DecodeError, onnx.checker.ValidationError) as error:
+        first_line = str(error).partition("\n")[0]
+        raise InputError(
+            _fault(
+                path,
+                f"the values of its constants cannot be read: {first_line}",
+                "external data must lie beside the model; planning alone needs no values",
+            )
+        ) from error
+
+
 def _fault(path: Path, message: str, hint: str = "") -> Problem:
     return Problem(file=str(path), message=message, hint=hint)
 

@@ -5,6 +5,7 @@ sums into the result (`finish`).
 """
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from math import prod
 
 import numpy as np
@@ -28,16 +29,18 @@ KINDS = ("conv", "conv_transpose", "matmul")
 def accumulate(tile: Tile, start: Array | None) -> Array:
     """The sums over the tile's points for the box of its result, on top of `start`.
 
-    Floats are summed in single precision; whole numbers exactly, as 64-bit integers.
+    Floats are summed in double precision: however the sums are cut, results of single precision
+    then agree to the last bit but for rare ties, and so does what is rounded to whole steps behind
+    them. Whole numbers are summed exactly, as 64-bit integers.
     """
     wanted = tile.results[0]
-    left, right = _operand(tile, "I"), _operand(tile, "W")
+    left, right = _factor(tile, "I"), _factor(tile, "W")
     sums: Array
     if left is None or right is None:
         sums = np.zeros(wanted.shape, dtype=_sum_type(tile))
     else:
-        sums = _placed(tile, _contracted(tile, left, right))
-        if sums.dtype == np.float64:
+        sums = _placed(tile, _contracted(tile, left.values, right.values))
+        if left.is_whole or right.is_whole:
             sums = np.rint(sums).astype(np.int64)
     return sums if start is None else sums + start.astype(sums.dtype)
 
@@ -46,7 +49,7 @@ def finish(tile: Tile, sums: Array) -> Array:
     """The result from its complete sums: bias, scale, activation, requantisation."""
     if sums.dtype == np.int64:
         return whole_result(tile, sums)
-    result: Array = sums * np.float32(tile.number("alpha", 1))
+    result: Array = sums.astype(np.float32) * np.float32(tile.number("alpha", 1))
     if tile.has("B"):
         result = result + np.float32(tile.number("beta", 1)) * over_result(tile, "B")
     if tile.text("onnx_op") == "FusedConv" and tile.has("X3"):
@@ -60,17 +63,25 @@ def over_result(tile: Tile, letter: str) -> Array:
     return aligned(tile.part(letter), tile.index_of(letter), tile.results[0].box, under)
 
 
-def _sum_type(tile: Tile) -> type[np.float32 | np.int64]:
+def _sum_type(tile: Tile) -> type[np.float64 | np.int64]:
     parts = [part for part in tile.parts.values() if part.tensor.name in _data_names(tile)]
     whole = any(part.array.dtype.kind in "iu" for part in parts)
-    return np.int64 if whole else np.float32
+    return np.int64 if whole else np.float64
 
 
 def _data_names(tile: Tile) -> list[str]:
     return [o.tensor for o in tile.op.inputs if o.name in ("I", "W")]
 
 
-def _operand(tile: Tile, letter: str) -> Array | None:
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class _Factor:
+    """What is multiplied, in double precision; whole numbers lose nothing by that."""
+
+    values: Array
+    is_whole: bool
+
+
+def _factor(tile: Tile, letter: str) -> _Factor | None:
     """An operand without its zero point, along the loops that it depends on; padding is zero."""
     if letter not in tile.parts:
         return None
@@ -78,12 +89,12 @@ def _operand(tile: Tile, letter: str) -> Array | None:
     index = tile.index_of(letter)
     assert index is not None
     array = stored(tile, letter, part)
-    if array.dtype.kind in "iu":
-        # Products of doubles are exact here and go through BLAS, those of integers do not.
-        array = array.astype(np.float64) - zero_point(tile, letter, part)
-    else:
-        array = array.astype(np.float32, copy=False)
-    return _windows(tile, part, array, index)
+    is_whole = array.dtype.kind in "iu"
+    # Whole numbers, too, become doubles: products of these go through BLAS.
+    values = array.astype(np.float64)
+    if is_whole:
+        values = values - zero_point(tile, letter, part)
+    return _Factor(values=_windows(tile, part, values, index), is_whole=is_whole)
 
 
 def _windows(tile: Tile, part: Part, array: Array, index: Sequence[Index]) -> Array:

@@ -95,6 +95,7 @@ function bufferDetail(n) {
 function opDetail(op) {
   const { ops } = plan;
   const cascade = ops.cascade[op];
+  const strips = plan.together.groups.find(({ numbers, strips: many }) => many > 1 && numbers.includes(op));
   const tasks = [];
   plan.tasks.op.forEach((of, task) => {
     if (of === op) tasks.push(task);
@@ -114,6 +115,7 @@ function opDetail(op) {
       ['traffic', bytes(ops.traffic_bytes[op])],
       ['bound by', ops.bound_by[op]],
       cascade === null ? ['runs', ops.pace[op]] : ['cascade', `${cascade + 1}: ${ops.pace[op]}`],
+      ['strips', strips ? `${strips.strips} strips of columns` : ''],
     ]),
     cascade === null ? '' : linkList('Ops of the cascade', plan.cascades[cascade].numbers.map((other) => [firstName(ops.name[other]), ops.kind[other], other === op ? null : () => select('op', other)])),
     element('p', {}, link('Show in the timeline', () => {

@@ -22,6 +22,8 @@ const WORDS = [
   ['bound', 'what no schedule of these tiles in this order can beat'],
   ['outside traffic', 'bytes read from and written to memories, sources and sinks outside the chip'],
   ['cascade', 'ops that run side by side, some rows of their results at a time'],
+  ['strips', 'ops that run some columns of their last result at a time; columns near the border of two strips are computed for both'],
+  ['layer by layer', 'one op after the other, each with all of its inputs and results at once'],
   ['rolling buffer', 'holds those rows of a tensor that are still needed; later ones are written over earlier ones'],
 ];
 
@@ -126,6 +128,7 @@ function setUp() {
   setUpOps();
   setUpCharts();
   setUpWhy();
+  setUpTogether();
   selection.listeners.push(showDetail, markNode);
   applyTheme();
   byId('theme').addEventListener('click', nextTheme);

@@ -1,0 +1,37 @@
+"""Plans where there is little room and data have nowhere to wait: more of it is not slower."""
+
+import pytest
+
+from tilewright import load_machine, load_network, plan
+from tilewright.machine.limits import with_memory_limits
+
+
+@pytest.mark.parametrize("machine", ["ethos_u55_128", "ethos_u55_256"])
+@pytest.mark.parametrize(
+    ("network", "sizes"),
+    [("lenet5", (2208, 2512, 3008, 4000)), ("notes_cnn", (16512, 17904, 25040))],
+)
+def test_cascades_leave_room_for_tiles(network: str, sizes: tuple[int, ...], machine: str) -> None:
+    # Cascades that fill the scratchpad were chosen for some of these, and tiny tiles for the rest.
+    plans = [
+        plan(
+            load_network(network),
+            with_memory_limits(load_machine(machine), (("sram", size_bytes),)),
+        )
+        for size_bytes in sizes
+    ]
+    cycles = [found.cycles for found in plans]
+    assert cycles == sorted(cycles, reverse=True)
+    # In the least of these a network as a whole would not fit by far.
+    assert plans[0].strategy.cascades
+
+
+@pytest.mark.slow
+def test_cascades_of_many_stages_are_tried_where_short_ones_do_not_fit() -> None:
+    # In the smaller one nothing fits but what takes least memory, for the sake of which it is slow.
+    network, machine = load_network("resnet18"), load_machine("ethos_u55_128")
+    small, large = (
+        plan(network, with_memory_limits(machine, (("sram", size_bytes),))).cycles
+        for size_bytes in (228_544, 372_176)
+    )
+    assert large < 0.7 * small

@@ -1,0 +1,77 @@
+"""Plan files that another tool changed: faults are told with their place."""
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+from tests.report_plans import small_plan
+
+from tilewright.cli import tilewright
+from tilewright.errors import InputError
+from tilewright.report.plan_faults import faults_told, plan_faults
+from tilewright.report.plan_files import plan_json
+
+
+def changed(path: Sequence[int | str], value: Any) -> Any:
+    """The plan file of lenet5 with one value replaced."""
+    data = json.loads(json.dumps(plan_json(small_plan("lenet5"))))
+    inner = data
+    for step in path[:-1]:
+        inner = inner[step]
+    inner[path[-1]] = value
+    return data
+
+
+def test_a_file_of_ours_has_no_faults() -> None:
+    assert list(plan_faults(changed(["network"], "lenet5"))) == []
+
+
+@pytest.mark.parametrize(
+    ("path", "value", "told"),
+    [
+        (["source"], True, "source: expected an object"),
+        (["given"], 3, "given: expected a list"),
+        (["buffer_list", 2], 0, "buffer_list[2]: expected an object"),
+        (["buffer_list", 1, "box", 0], [1], "buffer_list[1].box[0]: expected a list of 2"),
+        (["task_list", 1, "start_cycle"], "x", "task_list[1].start_cycle: expected a whole number"),
+        (["task_list", 1, "start_cycle"], True, "task_list[1].start_cycle: expected a whole"),
+        (["task_list", 0, "charges", 0, 3], None, "task_list[0].charges[0][3]: expected a number"),
+        (["buffer_list", 0, "space"], "attic", "buffer_list[0].space: there is no space 'attic'"),
+        (["task_list", 2, "engine"], "steam", "task_list[2].engine: there is no engine 'steam'"),
+        (["task_list", 2, "after"], [999], "task_list[2].after: there is no task 999: there are"),
+        (["results"], [-1], "results: there is no buffer -1: there are"),
+        (["task_list", 3, "mapping"], 99, "task_list[3].mapping: there is no mapping 99: there"),
+        (["task_list", 3, "tile", 0, 2], 0, "task_list[3].tile: "),
+    ],
+)
+def test_a_fault_is_told_with_its_place(path: list[int | str], value: Any, told: str) -> None:
+    data = changed(path, value)
+    assert data["task_list"][3]["kind"] == "compute"
+    (fault,) = plan_faults(data)
+    assert fault.startswith(told)
+
+
+def test_a_failure_is_told_as_a_fault_of_the_file_if_it_has_one(tmp_path: Path) -> None:
+    path = tmp_path / "plan.json"
+    path.write_text(json.dumps(changed(["given"], 3)), "utf-8")
+    with pytest.raises(InputError, match="given: expected a list"), faults_told(tmp_path):
+        raise TypeError
+    path.write_text(json.dumps(changed(["network"], "lenet5")), "utf-8")
+    with pytest.raises(TypeError), faults_told(tmp_path):
+        raise TypeError
+
+
+@pytest.mark.parametrize(
+    "command", [["explain"], ["replay"], ["compare", "."], ["export", "--to", "csv", "-o", "out"]]
+)
+def test_commands_refuse_a_buffer_that_is_not_there(
+    command: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("plan.json").write_text(json.dumps(changed(["buffer_list", 2], 0)), "utf-8")
+    result = CliRunner().invoke(tilewright, [*command, "plan.json"])
+    assert result.exit_code == 2
+    assert "plan.json: buffer_list[2]: expected an object" in result.stderr
