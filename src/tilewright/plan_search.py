@@ -108,6 +108,8 @@ def _with_room_for_tiles(
     and for what might come early. Where it finds nothing, cascades of more stages may still do.
     """
     drafts = drafts_on(machine)
+    if best is not None and _is_good(drafts, best):
+        return best
     drafts.explain_nothing()
     known = [candidate.strategy for candidate in seen]
     n_tasks = 0
@@ -121,8 +123,8 @@ def _with_room_for_tiles(
             if candidate is not None:
                 n_tasks += len(candidate.lowered.program.tasks)
                 best = _better(drafts, candidate, best)
-    least = drafts.chosen("memory")
-    if least is not None and best is not None and _waits(best):
+    least = drafts.chosen("memory") if best is not None and _waits(best) else None
+    if least is not None:
         candidate = drafts.candidate("latency", least.strategy)
         best = best if candidate is None else _better(drafts, candidate, best)
     return best

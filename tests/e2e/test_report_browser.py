@@ -360,6 +360,7 @@ def test_a_rolling_buffer_is_one_rectangle_that_says_so(cascaded_page: Page) -> 
     script = f"{REPORT}.memoryMap.boxes.filter(b => b.buffer === {rolling[0]})"
     boxes = page.run(script)
     assert len(boxes) == 1
+    page.run("document.getElementById('memory').scrollIntoView({block: 'center'})")
     canvas = box_of(page, "#memory")
     x = canvas["left"] + boxes[0]["left"] + boxes[0]["width"] / 2
     y = canvas["top"] + boxes[0]["top"] + boxes[0]["height"] / 2

@@ -11,7 +11,7 @@ from tilewright.mapping.complete.search import complete
 from tilewright.mapping.search import Objective, SearchOptions, loma, loma_candidates
 
 FEW = settings(
-    max_examples=examples(12),
+    max_examples=12,
     deadline=None,
     derandomize=True,
     suppress_health_check=[HealthCheck.too_slow],
@@ -86,7 +86,7 @@ def test_nearly_all_small_nests_are_proven(objective: Objective) -> None:
 
 
 @pytest.mark.parametrize("objective", OBJECTIVES)
-@FEW
+@settings(FEW, max_examples=examples(12))
 @given(seed=st.integers(0, 10**6))
 def test_annealing_never_beats_what_is_proven(objective: Objective, seed: int) -> None:
     case = random_case(seed, primes=6)

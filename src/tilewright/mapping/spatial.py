@@ -220,15 +220,13 @@ def _shrunk_to_capacity(
 ) -> _Factors:
     """The factors, the largest shrunk until the memory holds an element for each unit.
 
-    As in ZigZag the new factors are looked up by the old ones: where several were equal, all get
-    the value of the last one, which may leave more units than the memory holds elements.
+    ZigZag gives factors that were equal the same new value, which leaves more units than there are
+    elements: it cannot map those.
     """
-    old = [factors[dim][loop] for dim, loop in places]
-    new = list(old)
+    new = [factors[dim][loop] for dim, loop in places]
     while prod(new) > held and max(new, default=1) > 1:
         new[new.index(max(new))] -= 1
-    by_old = dict(zip(old, new, strict=True))
-    return _replaced(factors, {place: by_old[f] for place, f in zip(places, old, strict=True)})
+    return _replaced(factors, dict(zip(places, new, strict=True)))
 
 
 def _shrunk_to_sharing(

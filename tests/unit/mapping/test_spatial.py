@@ -6,13 +6,16 @@ from dataclasses import replace
 import pytest
 from tests.mapping_cases import CARRIERS, conv_nest, memory, product_nest
 
+from tilewright.machine.load import load_machine
 from tilewright.machine.model import Array, Core, Machine, Memory, Sharing
 from tilewright.mapping.constraints import Constraint
 from tilewright.mapping.hierarchy import Hierarchy, hierarchy_of
 from tilewright.mapping.nest import LoopNest
+from tilewright.mapping.network import map_network
 from tilewright.mapping.spatial import UnrollOptions, factor_limits, unrollings, violations
 from tilewright.mapping.spatial_search import divisors, fillings
 from tilewright.mapping.zigzag_order import zigzag_order
+from tilewright.network.load import load_network
 
 FREE = UnrollOptions()
 MIXED = UnrollOptions(mixed=True)
@@ -215,13 +218,20 @@ def test_capacity_shrinks_the_largest_factor_first() -> None:
     assert found(nest, where, unroll(D1={"C": 5}, D2={"D": 3})) == [[{"C": 3}, {"D": 2}]]
 
 
-def test_equal_factors_shrink_to_the_last_of_their_values() -> None:
-    # (4, 4) (3, 4) (3, 3) (2, 3): 6 fit, but both are looked up by the old value 4 and get the
-    # last new one, 3. ZigZag leaves 9 units on a memory of 8 elements.
+def test_equal_factors_shrink_one_by_one() -> None:
+    # (4, 4) (3, 4) (3, 3) (2, 3): 6 fit. ZigZag gives both 3, and cannot map 9 units on a memory of
+    # 8 elements.
     nest = product_nest(8, 8, 8)
     holds = register("I1", ["D1", "D2"], bits=64)
     where = hierarchy(nest, {"D1": 8, "D2": 8}, holds)
-    assert found(nest, where, unroll(D1={"C": 4}, D2={"D": 4})) == [[{"C": 3}, {"D": 3}]]
+    assert found(nest, where, unroll(D1={"C": 4}, D2={"D": 4})) == [[{"C": 3}, {"D": 2}]]
+
+
+@pytest.mark.parametrize("bits", [1, 3, 4, 8])
+def test_weights_of_few_bits_can_be_mapped_where_two_dims_share_a_register(bits: int) -> None:
+    # A register of 1 B serves two array dims: two weights of 4 bits fit, four of them do not.
+    mapped = map_network(load_network("lenet5", bits=bits), load_machine("npu_37xx"))
+    assert all(op.mapped is not None for op in mapped.ops if op.name.startswith("fc"))
 
 
 def test_capacity_does_not_shrink_broadcast_loops() -> None:

@@ -1,6 +1,7 @@
 // Ops that run together, side by side or in strips: a sentence, and a table of what that saves.
 
-const MOST_GROUPS_SHOWN = 6;
+// A longer table opens on a click, so that the parts of the report stay in sight.
+const MOST_GROUPS_SHOWN = 3;
 
 function togetherRows(groups, someAgain) {
   return groups.map(({ name, numbers, how, layer_by_layer: whole, held, again }) => ({
