@@ -156,7 +156,7 @@ class Drafts:
         try:
             layout = self._layout(goal, strategy)
         except InfeasibleError as error:
-            self.refusals.append(error)
+            self.refusals.append(error.with_traceback(None))
             return None
         if layout.moved_bytes > most_bytes:
             return None
@@ -171,7 +171,7 @@ class Drafts:
         try:
             lowered = lower(self.prepared, self.goal, strategy, most_tiles, layout)
         except InfeasibleError as error:
-            self.refusals.append(error)
+            self.refusals.append(error.with_traceback(None))
             return None
         candidate = Candidate(strategy=strategy, lowered=lowered)
         return candidate if self.room is None else candidate.on(self.room)
@@ -217,7 +217,7 @@ class Drafts:
         try:
             timetable = schedule(program, options, least)
         except InfeasibleError as error:
-            self.refusals.append(error)
+            self.refusals.append(error.with_traceback(None))
             return None
         draft = Draft(candidate=candidate, timetable=timetable)
         if goal == "latency" or len(timetable.slots) == len(program.tasks):

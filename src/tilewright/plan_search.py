@@ -102,13 +102,14 @@ def _with_room_for_tiles(
     best: Draft | None,
     seen: Sequence[Candidate],
 ) -> Draft | None:
-    """The best of a draft, if there is one, and those of cascades that are chosen for less room.
+    """The best of a draft, if there is one, and those of cascades that are chosen for less room,
+    unless everything fits without cascades.
 
     What the choice of cascades believes to fit leaves little for the tiles of ops outside them,
     and for what might come early. Where it finds nothing, cascades of more stages may still do.
     """
     drafts = drafts_on(machine)
-    if best is not None and _is_good(drafts, best):
+    if any(candidate.strategy == PLAIN for candidate in seen):
         return best
     drafts.explain_nothing()
     known = [candidate.strategy for candidate in seen]
