@@ -88,6 +88,7 @@ def test_eight_bits_halve_the_ladder() -> None:
     assert rungs(figures("notes_cnn", "--bits", "8"))["line_buffered"]["total_bytes"] == 24_578
 
 
+@pytest.mark.slow
 def test_with_one_memory_that_is_just_large_enough_it_runs(tmp_path: Path) -> None:
     data = figures("notes_cnn", "--on", str(ONE_MEMORY), "-o", str(tmp_path))
     assert data["first"] == "line_buffered_cropped"

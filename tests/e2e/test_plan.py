@@ -210,6 +210,7 @@ def test_a_wrong_plan_is_refused_by_a_replay(tmp_path: Path) -> None:
     assert invoke("replay", str(file), "--model", "ds_cnn").exit_code == 2
 
 
+@pytest.mark.slow
 def test_a_plan_of_more_than_a_megabyte_is_read_back(tmp_path: Path) -> None:
     limit = ("--memory-limit", "sram_2MB=512 B")
     run("ds_cnn", "--on", "edge_tpu_like", *limit, "-o", str(tmp_path))

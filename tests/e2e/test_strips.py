@@ -100,6 +100,7 @@ def test_no_strips_where_there_is_room() -> None:
     assert plan(load_network("lenet5"), with_sram("ethos_u55_128", 16 * 1024)).strips == ()
 
 
+@pytest.mark.slow
 def test_the_command_tells_which_ops_run_in_strips(tmp_path: Path) -> None:
     shown = CliRunner().invoke(tilewright, ["plan", *LENET, "-o", str(tmp_path)])
     assert shown.exit_code == 0, shown.output

@@ -42,6 +42,7 @@ class InACycle:
         InACycle.alive -= 1
 
 
+@pytest.mark.slow
 def test_cycles_do_not_pile_up(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(garbage, "ROOM", 0)
     gc.enable()

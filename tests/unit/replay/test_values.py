@@ -31,6 +31,7 @@ def test_a_seed_gives_every_input_and_constant_the_same_values_each_time() -> No
     assert any((first[name] != other[name]).any() for name in first)
 
 
+@pytest.mark.slow
 def test_positions_in_a_table_lie_in_the_table() -> None:
     network = load_network("bert_base", dims={"sequence": 8})
     ids = values_of(network).arrays["token_type_ids"]
