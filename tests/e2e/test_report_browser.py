@@ -17,7 +17,7 @@ from tilewright.report.plan import plan_figures
 from tilewright.report.record import record_of
 from tilewright.schedule.packed import buffer_lives
 
-pytestmark = pytest.mark.skipif(PROGRAM is None, reason=ABSENT)
+pytestmark = [pytest.mark.skipif(PROGRAM is None, reason=ABSENT), pytest.mark.slow]
 REPORT = "window.tilewrightReport"
 PARTS = ("timeline", "memory", "ops", "why", "charts", "machine", "network", "assumptions")
 GUTTER = 148
