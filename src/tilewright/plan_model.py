@@ -20,6 +20,7 @@ from tilewright.schedule.bounds import Bounds
 from tilewright.schedule.options import ScheduleOptions
 from tilewright.schedule.packed import Fill
 from tilewright.strategy.choose import ChooseOptions
+from tilewright.strategy.again import Again
 from tilewright.strategy.patches import StripFigures
 
 PlanObjective = Goal | Literal["memory"]
@@ -103,6 +104,8 @@ class Plan:
     """Which stages run as cascades, and which tensors wait outside."""
     strips: tuple[StripFigures, ...] = ()
     """Which ops run in strips of columns, and what is computed again for that."""
+    again: tuple[Again, ...] = ()
+    """What is made a second time instead of waiting."""
     verified: bool = False
     """Whether a replay computed what the network computes."""
 

@@ -15,15 +15,33 @@ from tilewright.plan_memory import cut_to
 from tilewright.plan_model import Plan
 from tilewright.program.lower import Prepared
 from tilewright.replay.check import check
-from tilewright.strategy.patches import Patches, patched
+from tilewright.strategy.again import Again, Copied, Waits, both, unchanged
+from tilewright.strategy.patches import Patches, StripFigures, patched
 from tilewright.strategy.strip_search import StripSearch
-from tilewright.strategy.unpatched import unpatched, unpatched_stages, unpatched_strategy
+from tilewright.strategy.unpatched import (
+    original_name,
+    unpatched,
+    unpatched_stages,
+    unpatched_strategy,
+)
 
 LIKELY = 0.97
 """What is thought to fit into this part of the scratchpads mostly does so in the end."""
 
+SAFELY = 0.94
+"""What is thought to fit into this part, with ops that run again, hardly ever does not."""
+
 MOST_PLANS = 2
 """If it does not, other stretches are tried, so many times in all."""
+
+MOST_COPIES = 32
+"""So often ops are found that run again."""
+
+MOST_WAYS = 4
+"""So many ways to make something again are tried at one place."""
+
+MUCH = 16
+"""What runs again leaves at least this part of the room, unless that is clearly too little."""
 
 MANY_TILES = 50_000
 """A plan of more tiles is not worth the time that it takes to make it."""
@@ -41,6 +59,8 @@ class Planning:
     """Drafts without strips, on the machine or on one with other sizes."""
     drafts_of: Callable[[Network, tuple[Op, ...]], Callable[[Machine], Drafts]]
     """The same of another network, its ops in an order."""
+    order_of: Callable[[Network], tuple[Op, ...]]
+    """An order of another network's ops in which little waits."""
 
 
 def plan_in_strips(planning: Planning, part: float) -> Plan | None:
@@ -54,6 +74,76 @@ def plan_in_strips(planning: Planning, part: float) -> Plan | None:
     if not _may_help(drafts):
         return None
     drafts.watcher("strips")
+    return _first_plan(_search(planning, part), unchanged(planning.network), planning)
+
+
+def plan_computing_again(planning: Planning, part: float) -> Plan | None:
+    """The plan of a network in which some ops run twice, and stretches in strips, if a part of the
+    scratchpads seems to be enough for that; None if there is none.
+
+    Raises:
+        LimitError: the plan did not pass its check, which is a fault of Tilewright.
+    """
+    drafts = planning.drafts_on(planning.machine)
+    if not _may_help(drafts):
+        return None
+    drafts.watcher("computing again")
+    state = _state(unchanged(planning.network), planning, part)
+    plan = _first_plan(state.search, state.copied, state.planning)
+    for _ in range(MOST_COPIES):
+        for way in _ways(state)[:MOST_WAYS] if plan is None else ():
+            other = _state(state.copied.with_copies(way), planning, part)
+            plan = _first_plan(other.search, other.copied, other.planning)
+            if plan is not None or other.is_further_than(state):
+                state = other
+                break
+        else:
+            break
+    return plan
+
+
+@dataclass(frozen=True)
+class _State:
+    """A network with copies of ops, and the search for its strips."""
+
+    copied: Copied
+    planning: Planning
+    search: StripSearch
+
+    def is_further_than(self, other: "_State") -> bool:
+        """Whether less is left for which there is no room."""
+        return self._left() < other._left()
+
+    def _left(self) -> tuple[int, int]:
+        blocked = self.search.blocked
+        if blocked is not None:
+            return blocked + 1, 0
+        return 0, len(self.planning.order) - self.search.furthest
+
+
+def _ways(state: _State) -> list[Again]:
+    """What to make again where a search for strips came to its end, the best way first."""
+    search, planning = state.search, state.planning
+    waits = Waits(network=planning.network, order=planning.order)
+    if search.blocked is None:
+        ways = waits.ways(search.furthest)
+        return [way for way in ways if way.freed_bytes * MUCH >= search.room]
+    too_much = search.waiting_bytes(search.blocked) - search.room
+    ways = waits.ways(search.blocked)
+    return sorted(ways, key=lambda way: max(0, too_much - way.freed_bytes))
+
+
+def _state(copied: Copied, planning: Planning, part: float) -> _State:
+    """A network with copies, its ops in an order of its own."""
+    network = copied.patches.network
+    order = planning.order_of(network)
+    drafts_on = planning.drafts_of(network, order)
+    again = replace(planning, network=network, order=order, drafts_on=drafts_on)
+    return _State(copied, again, _search(again, part))
+
+
+def _search(planning: Planning, part: float) -> StripSearch:
+    """A search for strips in a part of the scratchpads."""
     smaller = cut_to(planning.machine, part)
 
     def prepared_of(network: Network, order: tuple[Op, ...]) -> Prepared:
@@ -62,12 +152,18 @@ def plan_in_strips(planning: Planning, part: float) -> Plan | None:
         on = planning.drafts_on if is_whole else planning.drafts_of(network, order)
         return on(smaller).prepared
 
-    search = StripSearch(planning.network, planning.order, drafts.options.choose, prepared_of)
+    options = planning.drafts_on(planning.machine).options.choose
+    return StripSearch(planning.network, planning.order, options, prepared_of)
+
+
+def _first_plan(search: StripSearch, copied: Copied, planning: Planning) -> Plan | None:
+    """The first plan in strips, of those that a search proposes."""
     for strips in islice(search.found(), MOST_PLANS):
         patches = patched(planning.network, planning.order, strips)
-        plan = None if patches is None else _plan_of(patches, planning, drafts)
-        if plan is not None:
-            return plan
+        if patches is not None and (strips or copied.again):
+            plan = _plan_of(patches, copied, planning)
+            if plan is not None:
+                return plan
     return None
 
 
@@ -80,9 +176,13 @@ def _may_help(drafts: Drafts) -> bool:
     return origin is not None and origin.kind == "source" and origin.rereadable
 
 
-def _plan_of(patches: Patches, planning: Planning, whole: Drafts) -> Plan | None:
-    """The plan of a network in strips as one of the network itself, checked."""
-    found = _unchecked(planning.drafts_of(patches.network, patches.network.ops)(planning.machine))
+def _plan_of(strips: Patches, copied: Copied, planning: Planning) -> Plan | None:
+    """The plan of a network with copies and in strips as one of the network itself, checked."""
+    copies = copied.patches
+    whole = planning.drafts_on(planning.machine)
+    drafts = planning.drafts_of(strips.network, strips.network.ops)(planning.machine)
+    patches = both(copies, strips)
+    found = _unchecked(drafts)
     timetable = None if found is None else unpatched(found.timetable, patches)
     if found is None or timetable is None:
         return None
@@ -97,7 +197,18 @@ def _plan_of(patches: Patches, planning: Planning, whole: Drafts) -> Plan | None
         timetable=timetable,
         roofline=whole.prepared.bounds,
         strategy=unpatched_strategy(found.strategy, patches),
-        strips=patches.figures,
+        strips=tuple(_original(figures, copies) for figures in strips.figures),
+        again=copied.again,
+    )
+
+
+def _original(figures: StripFigures, copies: Patches) -> StripFigures:
+    """Figures with ops and tensors of the network in place of their copies."""
+    part = copies.tensors.get(figures.tensor)
+    return replace(
+        figures,
+        ops=tuple(original_name(name, copies) for name in figures.ops),
+        tensor=figures.tensor if part is None else part.tensor,
     )
 
 

@@ -14,12 +14,12 @@ from tilewright.plan_drafts import Drafts, KnownChoices
 from tilewright.plan_halves import best_of_halves, value_of
 from tilewright.plan_memory import plan_in_least_memory
 from tilewright.plan_model import Plan, PlanObjective, PlanOptions, Watcher
-from tilewright.plan_patches import LIKELY, Planning, plan_in_strips
+from tilewright.plan_patches import LIKELY, SAFELY, Planning, plan_computing_again, plan_in_strips
 from tilewright.plan_rungs import plan_of_rung
 from tilewright.plan_search import best_plan
 from tilewright.program.lower import prepare
 from tilewright.program.order import peak_bytes
-from tilewright.program.order_network import problem_of
+from tilewright.program.order_network import problem_of, small_ops_first
 from tilewright.program.order_search import OrderOptions, least_peak
 from tilewright.program.places import places_of
 from tilewright.strategy.ladder.fit import Fit
@@ -82,6 +82,7 @@ def _plan_on(network: Network, limited: Machine, how: tuple[PlanOptions, Watcher
             order=order,
             drafts_on=drafts_on,
             drafts_of=lambda other, ops: _drafts_in(other, limited, ops, how),
+            order_of=lambda other: _order_for_copies(other, options),
         )
         return _planned(planning, is_tight=is_tight)
 
@@ -104,7 +105,7 @@ def _planned(planning: Planning, *, is_tight: bool) -> Plan:
     try:
         found = (plan_in_least_memory if objective == "memory" else best_plan)(drafts_on, machine)
     except InfeasibleError:
-        in_strips = plan_in_strips(planning, LIKELY)
+        in_strips = plan_in_strips(planning, LIKELY) or plan_computing_again(planning, SAFELY)
         if in_strips is None:
             raise
         return in_strips
@@ -182,6 +183,12 @@ def compute_order(network: Network, steps: int, *, few_alive: bool = False) -> t
     )
     found = least_peak(problem_of(network), options)
     return tuple(network.ops[number] for number in found.order)
+
+
+def _order_for_copies(network: Network, options: PlanOptions) -> tuple[Op, ...]:
+    """The order of a network some of whose ops run twice."""
+    order = compute_order(network, options.order_steps, few_alive=True)
+    return small_ops_first(network, order)
 
 
 def _search(options: PlanOptions) -> SearchOptions:

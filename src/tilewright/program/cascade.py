@@ -13,6 +13,7 @@ from typing import Final
 
 from tilewright.program.rows import Rows, StageRows
 from tilewright.program.slicing import Slicing, slicing
+from tilewright.records import quickly_made
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,6 +56,7 @@ class Strategy:
 PLAIN: Final = Strategy()
 
 
+@quickly_made
 @dataclass(frozen=True, slots=True)
 class Turn:
     """A stage makes rows [start, stop) of its result."""
@@ -90,6 +92,8 @@ class Flow:
     """Tensors that are made on demand: the rows that wait when others come."""
     slicings: Mapping[int, Slicing]
     """How such tensors are cut, by the stage that reads them."""
+    reducing: tuple[int, ...] = ()
+    """Stages whose result is made of all rows that they read."""
 
     @cached_property
     def turn_counts(self) -> Mapping[int, Counter[int]]:
@@ -161,6 +165,7 @@ class _Flowing:
                 if root in self.on_demand
             },
             slicings=self._slicings(),
+            reducing=tuple(n for n in self.cascade.stages if self.linked[n].reduces),
         )
 
     def _slicings(self) -> dict[int, Slicing]:

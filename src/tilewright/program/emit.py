@@ -99,7 +99,7 @@ class Emitter:
                 made = self._tiles_of(number).uses.results[0].root
                 self._held.take_place(replaced, made, tile.core)
             self._emit_tile(number, tile, sharing)
-        self._writes.forget_sums()
+        self._writes.forget_sums(self._tiles_of(number).uses)
 
     def _emit_cascade(self, flow: Flow) -> None:
         """Emit the tiles of several stages, some rows of each in turn."""
@@ -115,7 +115,8 @@ class Emitter:
             sharing = _sharing(columns)
             for tile in _in_turn(columns):
                 self._emit_tile(number, tile, sharing)
-            self._writes.forget_sums()
+            if number not in flow.reducing:
+                self._writes.forget_sums(self._tiles_of(number).uses)
             self._reads.forget(passing[number])
         self._held.end_cascade()
         self._reads.look_again()

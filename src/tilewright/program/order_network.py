@@ -1,9 +1,13 @@
 """The order problem of a network: its ops and the bytes of its activations."""
 
+from collections.abc import Sequence
 from typing import Final
 
 from tilewright.network.graph import Network, Op, Tensor
 from tilewright.program.order import OrderOp, OrderProblem
+
+SMALL: Final = 256
+"""Ops that make no more than this part of the largest tensor can wait for nothing."""
 
 _SAME_BYTES: Final = ("identity", "reshape")
 _ELEMENT_WISE_KINDS = """
@@ -40,6 +44,31 @@ def problem_of(network: Network, *, in_place: bool = True) -> OrderProblem:
         inputs=_with_role(tensors, "input"),
         outputs=_with_role(tensors, "output"),
     )
+
+
+def small_ops_first(network: Network, order: Sequence[Op]) -> tuple[Op, ...]:
+    """The order with ops that make next to nothing as early as they can run.
+
+    Between two others they would keep these from running side by side.
+    """
+    largest = max((t.size_bytes for t in network.tensors if t.role == "activation"), default=0)
+    known = {t.name for t in network.tensors if t.role in ("input", "constant")}
+    found: list[Op] = []
+    left = list(order)
+    while left:
+        ready = (
+            at
+            for at, op in enumerate(left)
+            if _made_bytes(network, op) * SMALL <= largest
+            and all(operand.tensor in known for operand in op.inputs)
+        )
+        found.append(left.pop(next(ready, 0)))
+        known.update(operand.tensor for operand in found[-1].outputs)
+    return tuple(found)
+
+
+def _made_bytes(network: Network, op: Op) -> int:
+    return sum(network.by_name[operand.tensor].size_bytes for operand in op.outputs)
 
 
 def _with_role(tensors: list[Tensor], role: str) -> tuple[int, ...]:

@@ -11,7 +11,9 @@ from tilewright.program.homes import Homes
 from tilewright.program.layout import RollingBuffer
 from tilewright.program.model import Box
 from tilewright.program.rings import ring_box
+from tilewright.program.rows import unfinished_bits
 from tilewright.program.stages import Stage
+from tilewright.units import packed_bytes
 
 
 @dataclass(frozen=True)
@@ -52,7 +54,8 @@ class Rolling:
         return self._memories[root]
 
     def row_bytes(self, flow: Flow, rolls: Mapping[str, Roll]) -> Mapping[str, int]:
-        """Bytes by memory of rows that a cascade holds, those that it makes on demand too."""
+        """Bytes by memory of rows that a cascade holds, those that it makes on demand too, and of
+        what it makes of all rows."""
         key = flow.cascade.first, *rolls
         if key not in self._row_bytes:
             rows = [(self.memory(root), root, roll) for root, roll in rolls.items()]
@@ -61,8 +64,19 @@ class Rolling:
             for memory, root, roll in rows:
                 size = self.homes.aligned(self.buffer_bytes(root, roll), memory)
                 found[memory] = found.get(memory, 0) + size
+            for number in flow.reducing:
+                memory, size = self._unfinished(number)
+                found[memory] = found.get(memory, 0) + size
             self._row_bytes[key] = found
         return self._row_bytes[key]
+
+    def _unfinished(self, number: int) -> tuple[str, int]:
+        """Where a result that is made of all rows lies until they are there, and its bytes."""
+        op, home = self.stages[number].op, self.homes.places.home(OUTPUT_OPERAND)
+        assert home is not None
+        elements = self.homes.network.by_name[op.outputs[0].tensor].elements
+        size = packed_bytes(elements, unfinished_bits(op))
+        return home.name, self.homes.aligned(size, home.name)
 
     def buffer_bytes(self, root: str, roll: Roll) -> int:
         """Bytes of a core's rolling buffer, of the core that needs most."""

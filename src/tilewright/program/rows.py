@@ -8,10 +8,16 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
-from tilewright.network.graph import Network, Operand
+from tilewright.network.graph import Network, Op, Operand
 from tilewright.program.boxes import meet, shifted, whole
 from tilewright.program.model import Box
 from tilewright.program.stages import Stage, Storage
+
+REDUCING_KINDS = ("average_pool", "max_pool")
+"""Kinds of ops whose result can be made of some rows after the other: sums, or the largest."""
+
+SUM_BITS = 32
+"""Of the sums that means are made of."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,6 +57,8 @@ class StageRows:
     reads: tuple[RowRead, ...]
     wholes: tuple[str, ...]
     """Tensors that are read as a whole for every row."""
+    reduces: bool = False
+    """Whether rows are those of what the stage reads, and its result is made of all of them."""
 
 
 @dataclass
@@ -167,8 +175,11 @@ class Rows:
 
     def _rows(self, number: int, axis: int) -> StageRows | None:
         stage = self.stages[number]
-        loop = _row_loop(stage, axis)
-        if loop is None or not self._same_rows(stage.results[0].tensor, axis):
+        loop = _reduced_loop(stage, axis)
+        reduces = loop is not None
+        if loop is None and self._same_rows(stage.results[0].tensor, axis):
+            loop = _row_loop(stage, axis)
+        if loop is None:
             return None
         reads, wholes = [], []
         for operand in stage.inputs:
@@ -189,6 +200,7 @@ class Rows:
             size=stage.op.sizes[loop],
             reads=tuple(reads),
             wholes=tuple(wholes),
+            reduces=reduces,
         )
 
     def _read(self, stage: Stage, operand: Operand, loop: str, axis: int) -> RowRead | None:
@@ -230,6 +242,27 @@ def _row_loop(stage: Stage, axis: int) -> str | None:
     loop, factor = terms[0]
     weights, rest, _ = stage.tileable
     return loop if factor == 1 and loop in (*weights, *rest) else None
+
+
+def unfinished_bits(op: Op) -> int:
+    """Bits of an element of a pool's result until all rows are there."""
+    largest = op.kind == "max_pool"
+    return op.accumulator_bits if largest else max(SUM_BITS, op.accumulator_bits)
+
+
+def _reduced_loop(stage: Stage, axis: int) -> str | None:
+    """The loop along which a pool over everything goes through an axis of what it reads."""
+    op, sizes = stage.op, stage.op.sizes
+    read, made = op.inputs[0].index, op.outputs[0].index
+    if op.kind not in REDUCING_KINDS or len(op.outputs) != 1 or read is None or made is None:
+        return None
+    if len(read) != len(made) or axis >= len(read) or read[axis].offset or read[axis].divisor > 1:
+        return None
+    terms = [term for term in read[axis].terms if sizes[term[0]] > 1]
+    walked = {loop for index in made for loop, _ in index.terms}
+    if len(terms) != 1 or terms[0][0] in walked or terms[0][1] != 1:
+        return None
+    return terms[0][0]
 
 
 def _axes_with(operand: Operand, loop: str) -> list[int]:

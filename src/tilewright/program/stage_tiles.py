@@ -12,8 +12,10 @@ from tilewright.program.tile import Tiling
 from tilewright.program.tile_cost import WHOLE_SUM, Sums
 from tilewright.program.tiles import label
 from tilewright.program.uses import StageUses, Use
+from tilewright.records import quickly_made
 
 
+@quickly_made
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tile:
     """What one task computes on a core, and what it touches."""
@@ -74,10 +76,18 @@ class StageTiles:
         return self._on_demand[key]
 
     def _cut(self, core: int, part: Ranges, tiling: Tiling) -> Iterator[Tile]:
-        loops = [dim for dim in self.uses.stage.tileable[2] if dim in tiling.order]
         for ranges in _tile_ranges(part, tiling.lengths, tiling.order):
-            sums = _sums_of(part, ranges, loops) if loops else WHOLE_SUM
-            yield self._tile(core, part, ranges, sums)
+            yield self._tile(core, part, ranges, self._sums_of(ranges))
+
+    def _sums_of(self, ranges: Ranges) -> Sums:
+        """Which part of its sums a tile adds."""
+        loops = self.uses.stage.summed
+        if all(ranges[dim] == (0, size) for dim, size in loops):
+            return WHOLE_SUM
+        return Sums(
+            continued=any(ranges[dim][0] > 0 for dim, _ in loops),
+            unfinished=any(ranges[dim][1] < size for dim, size in loops),
+        )
 
     def _tile(self, core: int, part: Ranges, ranges: Ranges, sums: Sums) -> Tile:
         op = self.uses.stage.op
@@ -111,11 +121,3 @@ def _tile_ranges(
     ]
     for spans in product(*steps):
         yield {**ranges, **dict(zip(order, spans, strict=True))}
-
-
-def _sums_of(part: Ranges, tile: Ranges, loops: Sequence[str]) -> Sums:
-    """Which part of its sums a tile adds."""
-    return Sums(
-        continued=any(tile[d][0] > part[d][0] for d in loops),
-        unfinished=any(tile[d][1] < part[d][1] for d in loops),
-    )

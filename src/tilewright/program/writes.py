@@ -2,11 +2,13 @@
 
 from dataclasses import dataclass, field
 
+from tilewright.network.graph import Op
 from tilewright.program.boxes import Ranges, contains
 from tilewright.program.build import Builder, Copy
 from tilewright.program.held import Held
 from tilewright.program.homes import Homes
 from tilewright.program.model import Access, Box
+from tilewright.program.rows import REDUCING_KINDS, unfinished_bits
 from tilewright.program.stage_tiles import Tile
 from tilewright.program.tile_cost import TileCosts
 from tilewright.program.uses import StageUses, Use
@@ -20,26 +22,32 @@ class Writes:
     costs: TileCosts
     held: Held
     builder: Builder
-    _sums: dict[tuple[int, Box], int] = field(default_factory=dict)
-    """Buffers of partial sums of the stage at hand, by core and box."""
+    _sums: dict[str, dict[tuple[int, Box], int]] = field(default_factory=dict)
+    """Buffers of partial sums that are not finished, by tensor, and by core and box."""
 
     def partial_sums(self, uses: StageUses, core: int, ranges: Ranges) -> Access:
         """Where a task finds or leaves partial sums."""
         tensor, box = uses.sums.tensor, uses.sums.footprint.box(ranges)
-        if (core, box) not in self._sums:
+        known = self._sums.setdefault(tensor, {})
+        if (core, box) not in known:
             assert uses.sums.memory is not None
-            self._sums[core, box] = self.builder.buffer(
+            known[core, box] = self.builder.buffer(
                 tensor,
                 box,
                 self.homes.places.named(uses.sums.memory, core),
                 name=f"{tensor} partial sums",
-                bits=self.costs.nest(uses.stage.op)[0].operands[0].bits,
+                bits=self._bits(uses.stage.op),
             )
-        return Access(self._sums[core, box], box)
+        return Access(known[core, box], box)
 
-    def forget_sums(self) -> None:
-        """All sums are finished."""
-        self._sums.clear()
+    def _bits(self, op: Op) -> int:
+        """Bits of an unfinished sum."""
+        reduces = op.kind in REDUCING_KINDS
+        return unfinished_bits(op) if reduces else self.costs.nest(op)[0].operands[0].bits
+
+    def forget_sums(self, uses: StageUses) -> None:
+        """All sums of a stage are finished."""
+        self._sums.pop(uses.sums.tensor, None)
 
     def results(self, uses: StageUses, tile: Tile) -> tuple[list[Access], list[Copy]]:
         """Where a task writes its results, and the copies that take some of that outside."""

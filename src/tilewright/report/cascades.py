@@ -83,6 +83,9 @@ def _figures(
     index = result.index
     loops = [] if index is None else [loop for loop, _ in index[cascade.axis].terms]
     rows = plan.network.by_name[result.tensor].shape[cascade.axis]
+    if rows == 1:
+        # A pool over everything goes through the rows of what it reads.
+        rows = plan.network.by_name[stages[-1].op.inputs[0].tensor].shape[cascade.axis]
     return CascadeFigures(
         ops=ops,
         tensor=result.tensor,
@@ -106,6 +109,7 @@ def strategy_json(plan: Plan) -> dict[str, Any]:
         "waits_outside": None if gone is None else [name for name in gone if name in outside],
         "frugal": plan.strategy.frugal,
         "strips": [asdict(strips) for strips in plan.strips],
+        "again": [asdict(way) for way in plan.again],
     }
 
 

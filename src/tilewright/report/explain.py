@@ -257,7 +257,8 @@ def _facts(found: Explanation, cycles: int) -> Iterator[tuple[str, str]]:
             text = f"{best.what} would take {best.cycles:,} cycles, {gain:.1%} fewer"
             yield "bottleneck", f"{best.name}: {text}"
         ops = found.record.ops
-        told = together_text(found.record.together, len(ops), sum(op.macs for op in ops))
+        products = sum(op.macs for op in ops), found.record.macs_twice
+        told = together_text(found.record.together, len(ops), *products)
         if told:
             yield "together", told
     shares = ", ".join(f"{engine} {amount:,}" for engine, amount in found.path_cycles[:4])

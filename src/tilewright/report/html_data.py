@@ -286,7 +286,7 @@ def _together(record: PlanRecord, rows: Sequence[OpRow]) -> dict[str, Any]:
     number = {row.name: place for place, row in enumerate(rows)}
     all_macs = sum(op.macs for op in record.ops)
     return {
-        "text": together_text(record.together, len(rows), all_macs),
+        "text": together_text(record.together, len(rows), all_macs, record.macs_twice),
         "groups": [
             {
                 "name": group.span_text,

@@ -127,7 +127,8 @@ def plan_view(plan: Plan) -> View:
 
 def _together(plan: Plan, found: Sequence[OpsTogether]) -> str:
     ops = {task.op for task in plan.program.tasks if task.op}
-    return together_text(found, len(ops), sum(macs(op, plan.network) for op in plan.network.ops))
+    all_macs = sum(macs(op, plan.network) for op in plan.network.ops)
+    return together_text(found, len(ops), all_macs, sum(way.macs for way in plan.again))
 
 
 def _memories(plan: Plan) -> Any:

@@ -90,6 +90,8 @@ class PlanRecord:
     """By route what its bytes pass, with the bits a cycle of each: engine, ports."""
     cascades: tuple[CascadeFigures, ...] = ()
     together: tuple[OpsTogether, ...] = ()
+    macs_twice: int = 0
+    """Multiplications of ops that run a second time, so that what they make need not wait."""
 
     @property
     def title(self) -> str:
@@ -107,6 +109,7 @@ def record_of(plan: Plan, figures: Mapping[str, Any]) -> PlanRecord:
         limits=_limits(plan.machine, plan.program),
         cascades=cascades_of(plan),
         together=together_of(plan),
+        macs_twice=sum(way.macs for way in plan.again),
     )
 
 
@@ -278,6 +281,7 @@ def _record(data: Mapping[str, Any]) -> PlanRecord:
         },
         cascades=cascades_of_json(data),
         together=together_of_json(data),
+        macs_twice=sum(way["macs"] for way in data.get("strategy", {}).get("again", ())),
     )
 
 

@@ -165,8 +165,11 @@ def together_of_json(data: Mapping[str, Any]) -> tuple[OpsTogether, ...]:
     )
 
 
-def together_text(found: Sequence[OpsTogether], n_ops: int, all_macs: int) -> str:
-    """How many of so many ops run together, what memory that saves and what is done again."""
+def together_text(found: Sequence[OpsTogether], n_ops: int, all_macs: int, made_again: int) -> str:
+    """How many of so many ops run together, what memory that saves and what is done again.
+
+    `made_again` are multiplications of ops that run a second time.
+    """
     if not found:
         return ""
     inside = len({op for group in found for op in group.ops})
@@ -174,9 +177,15 @@ def together_text(found: Sequence[OpsTogether], n_ops: int, all_macs: int) -> st
     whole = format_bytes(max(group.layer_by_layer_bytes for group in found))
     where = f" in {most.scratchpads} scratchpads" if most.scratchpads > 1 else ""
     again = sum(group.macs_again for group in found)
-    cost = "nothing is done again"
-    if again:
-        cost = f"{again / max(1, all_macs):.1%} more multiplications at the borders of strips"
+    costs = [
+        f"{macs / max(1, all_macs):.1%} more multiplications {why}"
+        for macs, why in (
+            (again, "at the borders of strips"),
+            (made_again, "for what is made twice"),
+        )
+        if macs
+    ]
+    cost = ", ".join(costs) or "nothing is done again"
     return (
         f"{inside} of {n_ops} ops, some rows, columns or channels at a time: at most "
         f"{format_bytes(most.held_bytes)} of feature maps at once{where}, {whole} layer by layer; "

@@ -14,6 +14,7 @@ from typing import Literal, NamedTuple
 
 from tilewright.program.cascade import Cascade, Strategy
 from tilewright.program.tile import Goal
+from tilewright.records import quickly_made
 from tilewright.strategy.room import Room, Usage
 from tilewright.strategy.scene import Keeping, Scene
 from tilewright.strategy.spans import span_of
@@ -68,6 +69,7 @@ class Chosen:
     """The part of the scratchpads that is filled at most."""
 
 
+@quickly_made
 class _Unit(NamedTuple):
     """One stage or a cascade of several, as it leads from one cut to another."""
 
@@ -80,6 +82,7 @@ class _Unit(NamedTuple):
     """Its span and the number of its step, if it is a cascade."""
 
 
+@quickly_made
 class _Node(NamedTuple):
     """The best way to a state at a cut."""
 

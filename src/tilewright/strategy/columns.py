@@ -4,7 +4,7 @@ The columns of a tensor lie along one axis. To make a column, an op reads a wind
 inputs; what has nothing to do with columns, such as weights, it reads as a whole.
 """
 
-from collections.abc import Mapping, Sequence, Set
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from tilewright.network.graph import Network, Op
@@ -14,7 +14,7 @@ from tilewright.program.tile import tileable
 WIDTH = "OX"
 """The loop over the columns of what a window slides over."""
 
-KEEP_SHAPE = frozenset(("identity", "concat", "slice", "pad"))
+KEEP_SHAPE = frozenset(("identity", "concat", "slice", "pad", "gather"))
 """Ops which move data, but not from one axis to another."""
 
 Columns = tuple[int, int]
@@ -42,13 +42,18 @@ class Reach:
         return max(first, 0), min(last + 1, self.size)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class Walk:
-    """How an op goes through columns: the loop over those of its result, and what it reads."""
+    """How an op goes through columns: the loop over those of its result, and what it reads.
+
+    Without a loop it makes all of its result, since somebody needs that for every column.
+    """
 
     op: Op
     loop: str
     reaches: tuple[Reach, ...]
+    constants: tuple[tuple[int, int, int], ...] = ()
+    """Constants that have to do with columns: the operand, the axis, and steps for each column."""
 
     @property
     def result(self) -> str:
@@ -64,11 +69,18 @@ class Stretch:
     walks: tuple[Walk, ...]
     axes: Mapping[str, int]
     """By tensor that is read or made column by column, the axis of its columns."""
+    wholes: tuple[str, ...] = ()
+    """Tensors that are made as a whole for every strip."""
 
     @property
     def result(self) -> str:
         """What the last op makes."""
         return self.walks[-1].result
+
+    @property
+    def whole_bytes(self) -> int:
+        """Bytes of all that is made as a whole for every strip."""
+        return sum(self.network.by_name[name].size_bytes for name in self.wholes)
 
     @property
     def columns(self) -> int:
@@ -94,50 +106,67 @@ class Stretch:
 def stretch_of(network: Network, ops: Sequence[Op]) -> Stretch | None:
     """Ops in their order, as they go through the columns of the last one's result.
 
-    None if they cannot: one makes something else as well, or needs all columns of another's result.
+    None if they cannot: one makes something else as well, or there is no such axis. Best are columns
+    of what windows slide over. Along another axis, such as channels, some results may be needed as
+    a whole; those are made again for every strip.
     """
     if any(len(op.outputs) != 1 for op in ops):
         return None
-    for axis in range(len(network.by_name[ops[-1].outputs[0].tensor].shape)):
-        found = _along(network, ops, axis)
-        if found is not None and any(walk.loop == WIDTH for walk in found.walks):
-            return found
-    return None
+    axes = range(len(network.by_name[ops[-1].outputs[0].tensor].shape))
+    found = [stretch for axis in axes if (stretch := _along(network, ops, axis)) is not None]
+    for stretch in found:
+        if not stretch.wholes and any(walk.loop == WIDTH for walk in stretch.walks):
+            return stretch
+    # Whoever looks data up somewhere needs the whole of it, but perhaps not of all channels.
+    searching = any(operand.is_searched for operand in ops[-1].inputs)
+    return (
+        min(found, key=lambda one: (one.whole_bytes, one.axes[one.result]))
+        if searching and found
+        else None
+    )
 
 
 def _along(network: Network, ops: Sequence[Op], axis: int) -> Stretch | None:
     """Ops as they go through an axis of the last one's result."""
     made = {op.outputs[0].tensor for op in ops}
     axes = {ops[-1].outputs[0].tensor: axis}
+    wholes: dict[str, None] = {}
     walks: list[Walk] = []
     for op in reversed(ops):
         result = op.outputs[0].tensor
-        walk = _walk(network, op, axes[result], made) if result in axes else None
-        if walk is None:
+        walk = _walk(network, op, axes[result]) if result in axes else Walk(op, "", ())
+        if walk is None or (result in axes) == (result in wholes):
             return None
+        read = [reach.tensor for reach in walk.reaches]
+        wholes |= {o.tensor: None for o in op.inputs if o.tensor in made and o.tensor not in read}
         for reach in walk.reaches:
             if axes.setdefault(reach.tensor, reach.axis) != reach.axis:
                 return None
         walks.append(walk)
-    return Stretch(network=network, walks=tuple(reversed(walks)), axes=axes)
+    return Stretch(
+        network=network, walks=tuple(reversed(walks)), axes=axes, wholes=tuple(reversed(wholes))
+    )
 
 
-def _walk(network: Network, op: Op, axis: int, made: Set[str]) -> Walk | None:
-    """How an op goes through an axis of its result; None if it cannot, or needs others' whole."""
+def _walk(network: Network, op: Op, axis: int) -> Walk | None:
+    """How an op goes through an axis of its result; None if it cannot."""
     loop = _column_loop(op, axis)
     if loop is None or (KIND_CLASSES[op.kind] == "move" and op.kind not in KEEP_SHAPE):
         return None
     reaches: list[Reach] = []
+    constants: list[tuple[int, int, int]] = []
     for number, operand in enumerate(op.inputs):
         walked = [at for at, index in enumerate(operand.index or ()) if loop in dict(index.terms)]
-        if not walked and operand.tensor not in made:
+        if not walked:
             continue
-        is_constant = network.by_name[operand.tensor].role == "constant"
         reach = _reach(network, op, number, loop, walked[0]) if len(walked) == 1 else None
-        if reach is None or reach.factor <= 0 or is_constant:
+        if reach is None or reach.factor <= 0:
             return None
-        reaches.append(reach)
-    return Walk(op=op, loop=loop, reaches=tuple(reaches))
+        if network.by_name[operand.tensor].role == "constant":
+            constants.append((number, reach.axis, reach.factor))
+        else:
+            reaches.append(reach)
+    return Walk(op, loop, tuple(reaches), tuple(constants))
 
 
 def _column_loop(op: Op, axis: int) -> str | None:

@@ -187,7 +187,7 @@ class _Cut:
         """Ops of the strips, and what they are."""
         for strip, needed in self.strips:
             for walk in self.stretch.walks:
-                start, _ = needed[walk.result]
+                start, _ = needed.get(walk.result, (0, 0))
                 name = strip_name(walk.op.name, strip)
                 yield name, OpStrip(op=walk.op.name, loop=walk.loop, start=start, strip=strip)
 
@@ -197,6 +197,8 @@ class _Cut:
             for name, axis in self.stretch.axes.items():
                 part = TensorStrip(tensor=name, axis=axis, start=needed[name][0])
                 yield self._named(name, strip), part
+            for name in self.stretch.wholes:
+                yield self._named(name, strip), TensorStrip(tensor=name, axis=0, start=0)
 
     def strip_tensors(self) -> Iterator[tuple[str, Tensor]]:
         """Tensors of the strips, each with the name of the one that it is a part of."""
@@ -208,6 +210,9 @@ class _Cut:
                 role: Role = "input" if name in self.inputs else "activation"
                 named = self._named(name, strip)
                 yield name, replace(tensor, name=named, shape=shape, role=role)
+            for name in self.stretch.wholes:
+                tensor = self.stretch.network.by_name[name]
+                yield name, replace(tensor, name=self._named(name, strip))
 
     def _named(self, tensor: str, strip: int) -> str:
         # What one stretch makes in strips, the next one may read in other strips.
@@ -216,15 +221,19 @@ class _Cut:
     def _op(self, walk: Walk, strip: int, needed: Mapping[str, Columns]) -> Op:
         """An op with its loop cut to a strip's columns, indices from where its tensors start."""
         op = walk.op
-        start, stop = needed[walk.result]
-        inputs = list(op.inputs)
+        start, stop = needed.get(walk.result, (0, 0))
+        inputs = [
+            replace(operand, tensor=self._named(operand.tensor, strip))
+            if operand.tensor in self.stretch.wholes
+            else operand
+            for operand in op.inputs
+        ]
         for reach in walk.reaches:
-            operand = op.inputs[reach.operand]
-            index = list(operand.index or ())
             by = reach.factor * start - reach.divisor * needed[reach.tensor][0]
-            index[reach.axis] = replace(index[reach.axis], offset=index[reach.axis].offset + by)
-            named = self._named(reach.tensor, strip)
-            inputs[reach.operand] = replace(operand, tensor=named, index=tuple(index))
+            named = replace(inputs[reach.operand], tensor=self._named(reach.tensor, strip))
+            inputs[reach.operand] = _moved(named, reach.axis, by)
+        for number, axis, factor in walk.constants:
+            inputs[number] = _moved(inputs[number], axis, factor * start)
         return replace(
             op,
             name=strip_name(op.name, strip),
@@ -267,3 +276,10 @@ class _Cut:
             accumulator_bits=tensor.bits,
             attributes=(("axis", axis),),
         )
+
+
+def _moved(operand: Operand, axis: int, by: int) -> Operand:
+    """An operand that is read further along an axis."""
+    index = list(operand.index or ())
+    index[axis] = replace(index[axis], offset=index[axis].offset + by)
+    return replace(operand, index=tuple(index))

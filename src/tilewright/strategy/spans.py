@@ -13,11 +13,13 @@ from functools import cached_property
 from math import ceil, inf
 from typing import NamedTuple
 
-from tilewright.program.rows import RowRead, Rows, StageRows
+from tilewright.program.rows import RowRead, Rows, StageRows, unfinished_bits
 from tilewright.program.slicing import Slicing, slicing
+from tilewright.records import quickly_made
 from tilewright.units import packed_bytes
 
 
+@quickly_made
 class Pace(NamedTuple):
     """How fast a stage makes rows, and how far it is ahead of the last one."""
 
@@ -25,6 +27,7 @@ class Pace(NamedTuple):
     lead: float
 
 
+@quickly_made
 class Hold(NamedTuple):
     """Rows of a tensor that are held: those between its readers, and what comes at once."""
 
@@ -53,6 +56,7 @@ Readers = Mapping[str, Sequence[tuple[int, RowRead]]]
 """By storage the stages that read rows of it, in their order."""
 
 
+@quickly_made
 @dataclass(kw_only=True, eq=False)
 class Span:
     """Stages `first` to `last` along an axis of the last result."""
@@ -114,6 +118,10 @@ class Span:
     def made_bytes(self, number: int, step: int, *, eager: bool) -> int:
         """Bytes of a stage's result that it makes at once."""
         stage = self.linked[number]
+        if stage.reduces:
+            op = self.rows.stages[number].op
+            made = self.rows.network.by_name[op.outputs[0].tensor]
+            return packed_bytes(made.elements, unfinished_bits(op))
         rows = min(stage.size, ceil(self.paces[number].rate * step) if eager else 1)
         tensor = self.rows.network.by_name[self.rows.stages[number].results[0].tensor]
         return packed_bytes(tensor.elements // stage.size * rows, tensor.bits)

@@ -55,14 +55,21 @@ class StripSearch:
     prepared_of: Callable[[Network, tuple[Op, ...]], Prepared]
     """A network, with its ops in an order, on a machine with as much room as strips may take."""
     trials_left: int = MOST_TRIALS
+    furthest: int = -1
+    """The last place in the order that a trial did not lead past."""
 
     def found(self) -> Iterator[Strips]:
-        """Stretches and strips with which there seems to be room for everything."""
-        trial = None if self._is_hopeless() else self._trial(())
-        if trial is not None and trial.stuck < len(self.order):
-            for strips in self._completed(trial):
-                if self._leads_through(strips):
-                    yield self._with_fewer(strips)
+        """Stretches and strips with which there seems to be room for everything; none if there is
+        without."""
+        trial = None if self.blocked is not None else self._trial(())
+        if trial is None:
+            return
+        if trial.stuck == len(self.order):
+            yield ()
+            return
+        for strips in self._completed(trial):
+            if self._leads_through(strips):
+                yield self._with_fewer(strips)
 
     def _completed(self, trial: _Trial) -> Iterator[Strips]:
         """The strips of a trial, and of more stretches, that lead through everything."""
@@ -123,7 +130,9 @@ class StripSearch:
         if number == len(prepared.stages):
             return _Trial(strips, len(self.order))
         name = prepared.stages[number].op.name
-        return _Trial(strips, self._place[patches.ops[name].op if name in patches.ops else name])
+        stuck = self._place[patches.ops[name].op if name in patches.ops else name]
+        self.furthest = max(self.furthest, stuck)
+        return _Trial(strips, stuck)
 
     @cached_property
     def _place(self) -> dict[str, int]:
@@ -157,24 +166,25 @@ class StripSearch:
         if len(used) > 1 or any(name not in self._results for name in (*used, result)):
             return False
         sizes = [self.network.by_name[name].size_bytes for name in (*before, result)]
-        return sum(sizes) < self._room and {*after} == {*before, result} - {*used}
+        return sum(sizes) < self.room and {*after} == {*before, result} - {*used}
 
     def _used(self, begin: int, end: int) -> tuple[str, ...]:
         """What waits behind one place, but not behind another any more."""
         return tuple(name for name in self._alive[begin] if name not in self._alive[end])
 
-    def _is_hopeless(self) -> bool:
-        """Whether more waits behind some stage than there is room for, and neither a cascade nor a
-        stretch leads past it."""
+    @cached_property
+    def blocked(self) -> int | None:
+        """The last place behind which more waits than there is room for, and that neither a cascade
+        nor a stretch leads past, if there is one."""
         for number, stage in reversed([*enumerate(self._whole.stages)][:-1]):
             place = max(self._place[op.name] for op in (stage.op, *stage.fused))
-            if self._waiting_bytes(place) > self._room and not (
+            if self.waiting_bytes(place) > self.room and not (
                 self._cascade_leads_past(number) or self._stretch_leads_past(place)
             ):
-                return True
-        return False
+                return place
+        return None
 
-    def _waiting_bytes(self, place: int) -> int:
+    def waiting_bytes(self, place: int) -> int:
         """What ops behind a place read of what is made before it, at the least."""
         found: dict[str, int] = {}
         for tensor in map(self.network.by_name.__getitem__, self._alive[place]):
@@ -243,7 +253,8 @@ class StripSearch:
         }
 
     @cached_property
-    def _room(self) -> int:
+    def room(self) -> int:
+        """Bytes of all scratchpads."""
         spaces = self._whole.places.spaces
         return sum(space.size_bytes for space in spaces if space.kind == "scratchpad")
 

@@ -8,6 +8,7 @@ from operator import add
 from typing import NamedTuple
 
 from tilewright.program.cascade import Cascade
+from tilewright.records import quickly_made
 from tilewright.strategy.room import Usage
 from tilewright.strategy.scene import Keeping, Scene
 from tilewright.strategy.spans import Span
@@ -17,6 +18,7 @@ WORTH = 32
 """Rows are made in slices where that saves at least this part of all rows that are held."""
 
 
+@quickly_made
 class Cost(NamedTuple):
     """What a unit takes: bytes and energy to and from outside, and cycles.
 
@@ -28,6 +30,7 @@ class Cost(NamedTuple):
     cycles: float
 
 
+@quickly_made
 class SpanConstants(NamedTuple):
     """The constants of a span's stages."""
 
@@ -43,6 +46,7 @@ class SpanConstants(NamedTuple):
 NO_CONSTANTS = SpanConstants(lasting=0, least={}, least_use=0, total_bytes=0)
 
 
+@quickly_made
 @dataclass(frozen=True, kw_only=True)
 class Slices:
     """What is needed if the newest rows are made in slices, which stages do that on demand."""
@@ -51,6 +55,7 @@ class Slices:
     on_demand: tuple[int, ...]
 
 
+@quickly_made
 @dataclass(kw_only=True, eq=False)
 class Ways:
     """All that a span can do; what is not always wanted is worked out when it is asked for.

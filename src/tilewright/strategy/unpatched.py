@@ -31,15 +31,20 @@ def unpatched(timetable: Timetable, patches: Patches) -> Timetable | None:
     )
 
 
+def original_name(op: str, patches: Patches) -> str:
+    """The name of the op that one of the rewritten network is, or is a part of."""
+    part = patches.ops.get(op)
+    return op if part is None else part.op
+
+
 def unpatched_stages(stages: Sequence[Stage], patches: Patches) -> tuple[Stage, ...]:
     """The stages of the strips, each as that of which it is a part."""
     ops = {op.name: op for op in patches.original.ops}
     found = []
     for stage in stages:
-        names = [
-            patches.ops[op.name].op for op in (stage.op, *stage.fused) if op.name in patches.ops
+        first, *fused = [
+            ops.get(original_name(op.name, patches), op) for op in (stage.op, *stage.fused)
         ]
-        first, *fused = [ops[name] for name in names] or [stage.op, *stage.fused]
         found.append(Stage(op=first, fused=tuple(fused), worker=stage.worker))
     return tuple(found)
 
@@ -137,7 +142,7 @@ class _Back:
     def _shifted(self, tensor: str, box: Box) -> Box:
         """A box of a tensor in the coordinates of that of which it is a part."""
         part = self.patches.tensors.get(tensor)
-        if part is None:
+        if part is None or not part.start:
             return box
         start, stop = box[part.axis]
         moved = (start + part.start, stop + part.start)
@@ -166,7 +171,7 @@ class _Back:
             reads=reads,
             writes=writes,
             op=part.op,
-            fused=tuple([self.patches.ops[name].op for name in task.fused]),
+            fused=tuple([original_name(name, self.patches) for name in task.fused]),
             tile=tile,
         )
 

@@ -181,8 +181,21 @@ def test_a_tensor_that_is_also_read_as_a_whole_does_not_come_by_row() -> None:
     assert found.rolls == {"first": Roll(HEIGHT, 1), "product": Roll(HEIGHT, 1)}
 
 
-def test_stages_without_common_rows_have_no_flow() -> None:
+def test_a_pool_over_everything_goes_through_the_rows_that_it_reads() -> None:
     net = layers.draft("global", 8)
     made = exp(net, "made", layers.given(net, "x", (1, 4, 6, 6)))
     rows = rows_of(net.finish(layers.global_average_pool(net, "pool", made)))
-    assert flow_of(rows, Cascade(first=0, last=1, axis=HEIGHT, step=1)) is None
+    found = flow_of(rows, Cascade(first=0, last=1, axis=HEIGHT, step=2))
+    assert found is not None
+    assert (found.loops[1], found.reducing) == ("FY", (1,))
+    assert found.rolls == {"made": Roll(HEIGHT, 2)}
+    assert turns(found) == [(0, 0, 2), (1, 0, 2), (0, 2, 4), (1, 2, 4), (0, 4, 6), (1, 4, 6)]
+
+
+def test_what_reads_a_pool_over_everything_cannot_go_along() -> None:
+    net = layers.draft("global", 8)
+    made = exp(net, "made", layers.given(net, "x", (1, 4, 6, 6)))
+    mean = layers.global_average_pool(net, "pool", made)
+    rows = rows_of(net.finish(exp(net, "last", mean)))
+    assert flow_of(rows, Cascade(first=0, last=2, axis=HEIGHT, step=1)) is None
+    assert flow_of(rows, Cascade(first=1, last=2, axis=HEIGHT, step=1)) is None

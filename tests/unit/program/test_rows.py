@@ -167,10 +167,22 @@ def test_what_is_coupled_along_an_axis_has_no_rows_there() -> None:
     assert stage_rows(network, "softmax", 2) is not None
 
 
-def test_an_axis_that_is_summed_or_of_one_row_has_no_rows() -> None:
+def test_the_rows_of_a_pool_over_everything_are_those_that_it_reads() -> None:
+    net, x = net_with_input(1, 4, 6, 5)
+    network = net.finish(layers.global_average_pool(net, "pool", x))
+    for axis, loop, size in ((HEIGHT, "FY", 6), (HEIGHT + 1, "FX", 5)):
+        found = stage_rows(network, "pool", axis)
+        assert found is not None
+        assert (found.loop, found.size, found.reduces) == (loop, size, True)
+        assert [read.rows(2, 4) for read in found.reads] == [(2, 4)]
+    channels = stage_rows(network, "pool", 1)
+    assert channels is not None
+    assert not channels.reduces
+
+
+def test_an_axis_of_one_row_has_no_rows() -> None:
     net, x = net_with_input(1, 4, 6, 6)
     network = net.finish(layers.global_average_pool(net, "pool", x))
-    assert stage_rows(network, "pool", HEIGHT) is None
     assert stage_rows(network, "pool", 0) is None
     assert stage_rows(network, "pool", 7) is None
 

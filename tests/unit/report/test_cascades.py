@@ -52,6 +52,7 @@ def test_what_only_passes_through_rolling_buffers_does_not_wait_outside() -> Non
         "waits_outside": None,
         "frugal": False,
         "strips": [],
+        "again": [],
     }
 
 

@@ -68,15 +68,15 @@ def test_what_runs_together_holds_rows_instead_of_whole_tensors() -> None:
 
 
 def test_a_sentence_says_what_is_saved_and_what_is_done_again() -> None:
-    assert together_text([IN_STRIPS], 5, 2500) == (
+    assert together_text([IN_STRIPS], 5, 2500, 0) == (
         "3 of 5 ops, some rows, columns or channels at a time: at most 512 B of feature maps "
         "at once, 4,096 B layer by layer; 5.0% more multiplications at the borders of strips"
     )
-    assert together_text([ON_TWO_CORES], 5, 2500) == (
+    assert together_text([ON_TWO_CORES], 5, 2500, 0) == (
         "2 of 5 ops, some rows, columns or channels at a time: at most 1,024 B of feature maps "
         "at once in 2 scratchpads, 2,048 B layer by layer; nothing is done again"
     )
-    assert together_text([], 5, 2500) == ""
+    assert together_text([], 5, 2500, 0) == ""
 
 
 def test_the_table_has_a_column_for_what_is_done_again_only_where_something_is() -> None:
