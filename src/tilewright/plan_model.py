@@ -19,8 +19,8 @@ from tilewright.program.tile import Goal
 from tilewright.schedule.bounds import Bounds
 from tilewright.schedule.options import ScheduleOptions
 from tilewright.schedule.packed import Fill
-from tilewright.strategy.choose import ChooseOptions
 from tilewright.strategy.again import Again
+from tilewright.strategy.choose import ChooseOptions
 from tilewright.strategy.patches import StripFigures
 
 PlanObjective = Goal | Literal["memory"]

@@ -4,7 +4,7 @@ Stretches are looked for with estimates. With strips, the network is a network l
 plan that is found for it becomes one of the network itself, and is checked as such.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
 
@@ -13,9 +13,11 @@ from tilewright.network.graph import Network, Op
 from tilewright.plan_drafts import Draft, Drafts
 from tilewright.plan_memory import cut_to
 from tilewright.plan_model import Plan
+from tilewright.program.cascade import Strategy
 from tilewright.program.lower import Prepared
 from tilewright.replay.check import check
 from tilewright.strategy.again import Again, Copied, Waits, both, unchanged
+from tilewright.strategy.choose import ChooseOptions
 from tilewright.strategy.patches import Patches, StripFigures, patched
 from tilewright.strategy.strip_search import StripSearch
 from tilewright.strategy.unpatched import (
@@ -31,6 +33,9 @@ LIKELY = 0.97
 SAFELY = 0.94
 """What is thought to fit into this part, with ops that run again, hardly ever does not."""
 
+SNUG = 0.96
+"""Tiles are chosen for this part of the scratchpads if larger ones leave no gaps to fit in."""
+
 MOST_PLANS = 2
 """If it does not, other stretches are tried, so many times in all."""
 
@@ -42,6 +47,9 @@ MOST_WAYS = 4
 
 MUCH = 16
 """What runs again leaves at least this part of the room, unless that is clearly too little."""
+
+MANY_STAGES = 24
+"""Cascades of so many stages hold rows that are made again and again."""
 
 MANY_TILES = 50_000
 """A plan of more tiles is not worth the time that it takes to make it."""
@@ -74,7 +82,8 @@ def plan_in_strips(planning: Planning, part: float) -> Plan | None:
     if not _may_help(drafts):
         return None
     drafts.watcher("strips")
-    return _first_plan(_search(planning, part), unchanged(planning.network), planning)
+    search = _search(planning, part, drafts.options.choose)
+    return _first_plan(_State(unchanged(planning.network), planning, part, search))
 
 
 def plan_computing_again(planning: Planning, part: float) -> Plan | None:
@@ -88,12 +97,20 @@ def plan_computing_again(planning: Planning, part: float) -> Plan | None:
     if not _may_help(drafts):
         return None
     drafts.watcher("computing again")
-    state = _state(unchanged(planning.network), planning, part)
-    plan = _first_plan(state.search, state.copied, state.planning)
+    options = drafts.options.choose
+    last_resort = replace(options, forgets=True, most_stages=MANY_STAGES)
+    plans = (_plan_with_copies(planning, part, how) for how in (options, last_resort))
+    return next((plan for plan in plans if plan is not None), None)
+
+
+def _plan_with_copies(planning: Planning, part: float, options: ChooseOptions) -> Plan | None:
+    """The first plan with ever more copies of ops."""
+    state = _state(unchanged(planning.network), planning, part, options)
+    plan = _first_plan(state)
     for _ in range(MOST_COPIES):
         for way in _ways(state)[:MOST_WAYS] if plan is None else ():
-            other = _state(state.copied.with_copies(way), planning, part)
-            plan = _first_plan(other.search, other.copied, other.planning)
+            other = _state(state.copied.with_copies(way), planning, part, options)
+            plan = _first_plan(other)
             if plan is not None or other.is_further_than(state):
                 state = other
                 break
@@ -108,6 +125,8 @@ class _State:
 
     copied: Copied
     planning: Planning
+    part: float
+    """Of the scratchpads, for which strips are looked for."""
     search: StripSearch
 
     def is_further_than(self, other: "_State") -> bool:
@@ -124,25 +143,23 @@ class _State:
 def _ways(state: _State) -> list[Again]:
     """What to make again where a search for strips came to its end, the best way first."""
     search, planning = state.search, state.planning
-    waits = Waits(network=planning.network, order=planning.order)
-    if search.blocked is None:
-        ways = waits.ways(search.furthest)
-        return [way for way in ways if way.freed_bytes * MUCH >= search.room]
-    too_much = search.waiting_bytes(search.blocked) - search.room
-    ways = waits.ways(search.blocked)
-    return sorted(ways, key=lambda way: max(0, too_much - way.freed_bytes))
+    place = search.furthest if search.blocked is None else search.blocked
+    ways = Waits(network=planning.network, order=planning.order).ways(place)
+    worthwhile = [way for way in ways if way.freed_bytes * MUCH >= search.room]
+    # What takes half of the room leaves too little for everything else.
+    return sorted(worthwhile, key=lambda way: 2 * way.waiting_bytes > search.room)
 
 
-def _state(copied: Copied, planning: Planning, part: float) -> _State:
+def _state(copied: Copied, planning: Planning, part: float, options: ChooseOptions) -> _State:
     """A network with copies, its ops in an order of its own."""
     network = copied.patches.network
     order = planning.order_of(network)
     drafts_on = planning.drafts_of(network, order)
     again = replace(planning, network=network, order=order, drafts_on=drafts_on)
-    return _State(copied, again, _search(again, part))
+    return _State(copied, again, part, _search(again, part, options))
 
 
-def _search(planning: Planning, part: float) -> StripSearch:
+def _search(planning: Planning, part: float, options: ChooseOptions) -> StripSearch:
     """A search for strips in a part of the scratchpads."""
     smaller = cut_to(planning.machine, part)
 
@@ -152,16 +169,16 @@ def _search(planning: Planning, part: float) -> StripSearch:
         on = planning.drafts_on if is_whole else planning.drafts_of(network, order)
         return on(smaller).prepared
 
-    options = planning.drafts_on(planning.machine).options.choose
     return StripSearch(planning.network, planning.order, options, prepared_of)
 
 
-def _first_plan(search: StripSearch, copied: Copied, planning: Planning) -> Plan | None:
+def _first_plan(state: _State) -> Plan | None:
     """The first plan in strips, of those that a search proposes."""
-    for strips in islice(search.found(), MOST_PLANS):
-        patches = patched(planning.network, planning.order, strips)
-        if patches is not None and (strips or copied.again):
-            plan = _plan_of(patches, copied, planning)
+    network, order = state.planning.network, state.planning.order
+    for strips in islice(state.search.found(), MOST_PLANS):
+        patches = patched(network, order, strips)
+        if patches is not None and (strips or state.copied.again or state.search.options.forgets):
+            plan = _plan_of(patches, state)
             if plan is not None:
                 return plan
     return None
@@ -176,13 +193,12 @@ def _may_help(drafts: Drafts) -> bool:
     return origin is not None and origin.kind == "source" and origin.rereadable
 
 
-def _plan_of(strips: Patches, copied: Copied, planning: Planning) -> Plan | None:
+def _plan_of(strips: Patches, state: _State) -> Plan | None:
     """The plan of a network with copies and in strips as one of the network itself, checked."""
-    copies = copied.patches
+    planning, copies = state.planning, state.copied.patches
     whole = planning.drafts_on(planning.machine)
-    drafts = planning.drafts_of(strips.network, strips.network.ops)(planning.machine)
     patches = both(copies, strips)
-    found = _unchecked(drafts)
+    found = _unchecked(planning.drafts_of(strips.network, strips.network.ops), state)
     timetable = None if found is None else unpatched(found.timetable, patches)
     if found is None or timetable is None:
         return None
@@ -198,7 +214,7 @@ def _plan_of(strips: Patches, copied: Copied, planning: Planning) -> Plan | None
         roofline=whole.prepared.bounds,
         strategy=unpatched_strategy(found.strategy, patches),
         strips=tuple(_original(figures, copies) for figures in strips.figures),
-        again=copied.again,
+        again=state.copied.again,
     )
 
 
@@ -212,13 +228,33 @@ def _original(figures: StripFigures, copies: Patches) -> StripFigures:
     )
 
 
-def _unchecked(drafts: Drafts) -> Plan | None:
+def _unchecked(drafts_on: Callable[[Machine], Drafts], state: _State) -> Plan | None:
     """The best plan of what the choice of cascades proposes, not checked."""
-    drafts.explain_nothing()
-    drafts.options = replace(drafts.options, checked=False)
+    machine, options = state.planning.machine, state.search.options
+
+    def drafts_for(part: float) -> Drafts:
+        drafts = drafts_on(cut_to(machine, part))
+        drafts.explain_nothing()
+        drafts.options = replace(drafts.options, checked=False, choose=options)
+        drafts.room = drafts_on(machine).prepared.places.spaces
+        return drafts
+
+    whole = drafts_for(1.0)
+    # What just fits by estimates that are a last resort does not fit in the end.
+    chooser = drafts_for(state.part) if options.forgets else whole
+    proposals = [chooser.chosen("memory"), whole.chosen(whole.goal)]
+    strategies = [chosen.strategy for chosen in proposals if chosen is not None]
+    for part in (1.0, SNUG):
+        best = _best_draft(drafts_for(part), strategies)
+        if best is not None:
+            return whole.finished(best)
+    return None
+
+
+def _best_draft(drafts: Drafts, strategies: Sequence[Strategy]) -> Draft | None:
+    """The best draft of some strategies, if one fits."""
     best: Draft | None = None
-    proposals = [drafts.chosen("memory"), drafts.chosen(drafts.goal)]
-    for strategy in [chosen.strategy for chosen in proposals if chosen is not None]:
+    for strategy in strategies:
         candidate = drafts.candidate(drafts.goal, strategy, MANY_TILES)
         if candidate is None:
             continue
@@ -226,4 +262,4 @@ def _unchecked(drafts: Drafts) -> Plan | None:
         if found is None and best is None:
             found = drafts.draft_in_order(candidate, tight=True)
         best = found or best
-    return None if best is None else drafts.finished(best)
+    return best

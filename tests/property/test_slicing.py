@@ -15,11 +15,14 @@ from tilewright.network.zoo import layers
 from tilewright.network.zoo.layers import Filter
 from tilewright.program.cascade import Cascade
 from tilewright.program.slicing import SLICE, slicing
+from tilewright.program.strips import is_repeated
 from tilewright.replay.check import problems
 from tilewright.replay.verify import verify
 
 
-def bottleneck(size: int, channels: int, window: Filter, *, residual: bool = False) -> Network:
+def bottleneck(
+    size: int, channels: int, window: Filter, *, residual: bool = False, pooled: bool = False
+) -> Network:
     """A pointwise convolution, one of every channel by itself, and a pointwise one behind it."""
     net = layers.draft("bottleneck", 8)
     data = layers.given(net, "input", (1, 3, size, size))
@@ -28,6 +31,8 @@ def bottleneck(size: int, channels: int, window: Filter, *, residual: bool = Fal
     narrow = layers.conv(net, "project", apart, 3, layers.square(1))
     if residual and narrow.shape == data.shape:
         narrow = layers.add(net, "add", narrow, data)
+    if pooled:
+        narrow = layers.global_average_pool(net, "mean", narrow)
     return net.finish(narrow)
 
 
@@ -40,7 +45,8 @@ def bottlenecks(draw: Draw) -> Network:
         kernel, draw(st.integers(1, 2)), draw(st.integers(0, kernel // 2)), group=channels
     )
     size = draw(st.integers(kernel + 2, 9))
-    return bottleneck(size, channels, window, residual=draw(st.booleans()))
+    more = draw(st.booleans()), draw(st.booleans())
+    return bottleneck(size, channels, window, residual=more[0], pooled=more[1])
 
 
 def on_demand(network: Network, small: Small) -> list[tuple[int, ...]]:
@@ -52,10 +58,19 @@ def on_demand(network: Network, small: Small) -> list[tuple[int, ...]]:
     return [tuple(sorted(c)) for n in range(1, len(makers) + 1) for c in combinations(makers, n)]
 
 
-def planned(network: Network, small: Small, step: int, makers: tuple[int, ...]) -> Cascaded:
+def planned(
+    network: Network, small: Small, step: int, makers: tuple[int, ...], *, forgets: bool = False
+) -> Cascaded:
     machine = small_machine(small)
-    last = len(prepared(network, machine).stages) - 1
-    cascade = Cascade(first=0, last=last, axis=2, step=step, eager=step > 1, on_demand=makers)
+    cascade = Cascade(
+        first=0,
+        last=len(prepared(network, machine).stages) - 1,
+        axis=2,
+        step=step,
+        eager=step > 1,
+        on_demand=makers,
+        forgets=forgets,
+    )
     return cascaded(network, machine, cascade)
 
 
@@ -69,14 +84,15 @@ def planned(network: Network, small: Small, step: int, makers: tuple[int, ...]) 
         alignment_bytes=st.sampled_from([1, 16]),
     ),
     st.sampled_from([1, 1, 2]),
+    st.booleans(),
     st.data(),
 )
 def test_a_plan_with_slices_computes_what_the_network_computes(
-    network: Network, small: Small, step: int, data: st.DataObject
+    network: Network, small: Small, step: int, forgets: bool, data: st.DataObject
 ) -> None:
     makers = data.draw(st.sampled_from(on_demand(network, small)))
     try:
-        made = planned(network, small, step, makers)
+        made = planned(network, small, step, makers, forgets=forgets)
     except InfeasibleError:
         return
     assert problems(made.timetable, network) == []
@@ -102,6 +118,38 @@ def test_two_rows_and_a_slice_of_the_third_are_held_for_a_window_of_three() -> N
     network = bottleneck(8, 2 * SLICE, layers.square(3, 1, 1, group=2 * SLICE))
     made = planned(network, Small(size_bytes=2048), 1, (0,))
     assert most_held(made, "expand") == 2 * 8 * 32 + 8 * 16
+
+
+def slices_of(made: Cascaded) -> list[tuple[int, int]]:
+    """The channels that tasks of the depthwise convolution go through at once."""
+    tasks = [task for task in made.lowered.program.tasks if task.op == "depthwise"]
+    tiles = [{dim: (start, stop) for dim, start, stop in task.tile} for task in tasks]
+    return sorted({tile["G"] for tile in tiles})
+
+
+def test_three_rows_of_a_slice_are_held_if_none_wait() -> None:
+    # They are made for every row of the result; rows of the input wait for that instead.
+    network = bottleneck(8, 2 * SLICE, layers.square(3, 1, 1, group=2 * SLICE))
+    made = planned(network, Small(size_bytes=2048), 1, (0,), forgets=True)
+    longest = max(stop - start for start, stop in slices_of(made))
+    assert longest < 2 * SLICE
+    assert most_held(made, "expand") == 3 * 8 * longest
+    assert made.lowered.layout.flows[0].inputs["input"].rows == 3
+    # What nobody waits for has a buffer of its own for every row.
+    rows = [buffer.box for buffer in made.lowered.program.buffers if buffer.tensor == "depthwise"]
+    assert rows == [((0, 1), (0, 32), (row, row + 1), (0, 8)) for row in range(8)]
+
+
+def test_what_is_made_again_is_told_apart_from_what_is_made_first() -> None:
+    # Of 8 rows, those inside are made three times and the outer ones twice, all slices of each.
+    network = bottleneck(8, 2 * SLICE, layers.square(3, 1, 1, group=2 * SLICE))
+    made = planned(network, Small(size_bytes=2048), 1, (0,), forgets=True)
+    tasks = [task for task in made.lowered.program.tasks if task.op == "expand"]
+    rows = [(is_repeated(task), task.tile[3][2] - task.tile[3][1]) for task in tasks]
+    slices = len(slices_of(made))
+    assert slices > 1
+    assert sum(count for again, count in rows if not again) == slices * 8
+    assert sum(count for again, count in rows if again) == slices * (6 * 2 + 2 * 1)
 
 
 def test_with_a_stride_of_two_one_row_waits_and_two_come() -> None:

@@ -6,8 +6,8 @@ rows that this takes, and so on; between two stages only rows that are still nee
 """
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Final
 
@@ -33,6 +33,8 @@ class Cascade:
     """Whether there is room for the rows of the next step beside those of the step at hand."""
     on_demand: tuple[int, ...] = ()
     """Stages that make slices of their rows only when these are read: see `slicing`."""
+    forgets: bool = False
+    """Whether such slices are made again for every row that needs them, and none wait."""
 
     @property
     def stages(self) -> range:
@@ -46,11 +48,13 @@ class Strategy:
 
     With `gone` given, everything else that can be kept is; without, every op decides for itself.
     A `frugal` strategy holds no tile that the next task does not need: it comes again instead.
+    With `cores` given, no more of them get work.
     """
 
     cascades: tuple[Cascade, ...] = ()
     gone: tuple[str, ...] | None = None
     frugal: bool = False
+    cores: int | None = None
 
 
 PLAIN: Final = Strategy()
@@ -94,6 +98,10 @@ class Flow:
     """How such tensors are cut, by the stage that reads them."""
     reducing: tuple[int, ...] = ()
     """Stages whose result is made of all rows that they read."""
+    passing: Mapping[str, Roll] = field(default_factory=dict)
+    """Tensors whose rows are all read before others come: each turn's are there only until then."""
+    together: tuple[tuple[str, ...], ...] = ()
+    """Which of those are there at the same time."""
 
     @cached_property
     def turn_counts(self) -> Mapping[int, Counter[int]]:
@@ -149,6 +157,7 @@ class _Flowing:
             for number, upto in goals.items():
                 self._make(number, upto)
         rolls = {root: self._roll(root) for root in self.held}
+        passing = [root for root in rolls if self.cascade.forgets and self._passes(root)]
         return Flow(
             cascade=self.cascade,
             loops={number: self.linked[number].loop for number in self.cascade.stages},
@@ -156,17 +165,49 @@ class _Flowing:
             rolls={
                 root: roll
                 for root, roll in rolls.items()
-                if root in self.inside and root not in self.on_demand
+                if root in self.inside and root not in self.on_demand and root not in passing
             },
             inputs={root: roll for root, roll in rolls.items() if self._comes_by_row(root)},
             pieces={
-                root: Roll(self._axis(root), waiting)
+                root: Roll(self._axis(root), 0 if self.cascade.forgets else waiting)
                 for root, waiting in self.waiting.items()
                 if root in self.on_demand
             },
             slicings=self._slicings(),
             reducing=tuple(n for n in self.cascade.stages if self.linked[n].reduces),
+            passing={root: Roll(self._axis(root), self.largest[root]) for root in passing},
+            together=tuple(dict.fromkeys(self._together(passing))),
         )
+
+    def _passes(self, root: str) -> bool:
+        """Whether no row of a tensor waits for others, and nobody knows it under another name."""
+        makers = [n for n in self.cascade.stages if self.linked[n].root == root]
+        names = [self.rows.stages[n].results[0].tensor for n in makers]
+        names += [read.tensor for _, read in self.readers[root]]
+        return (
+            root in self.inside
+            and root not in self.on_demand
+            and not self.waiting[root]
+            and all(name == root for name in names)
+        )
+
+    def _together(self, passing: Sequence[str]) -> Iterator[tuple[str, ...]]:
+        """By turn the passing tensors that are there."""
+        alive: dict[str, None] = {}
+        for at, turn in enumerate(self.turns):
+            made = self.linked[turn.stage].root
+            alive |= {made: None} if made in passing else {}
+            yield tuple(root for root in passing if root in alive)
+            later = self.turns[at + 1 :]
+            for root in tuple(alive):
+                readers = [number for number, _ in self.readers[root]]
+                again = (t.stage for t in later if t.stage in readers or self._makes(t, root))
+                following = next(again, None)
+                if following is None or self.linked[following].root == root:
+                    del alive[root]
+
+    def _makes(self, turn: Turn, root: str) -> bool:
+        return self.linked[turn.stage].root == root
 
     def _slicings(self) -> dict[int, Slicing]:
         found = [slicing(self.rows, self.linked, number) for number in self.cascade.on_demand]
@@ -263,9 +304,16 @@ class _Flowing:
     def _oldest(self, root: str) -> int:
         """The first row of a tensor that some stage still has to read."""
         return min(
-            read.rows(self.done[number], self.wanted[number][1])[0]
+            read.rows(self._next(number), self.wanted[number][1])[0]
             for number, read in self.readers[root]
         )
+
+    def _next(self, number: int) -> int:
+        """The first row that a stage still has to make, if only again."""
+        root = self.linked[number].root
+        if self.cascade.forgets and root in self.on_demand and root in self.readers:
+            return min(self.done[number], self._oldest(root))
+        return self.done[number]
 
     def _hold(self, root: str, start: int, stop: int) -> None:
         """Note how many rows are there when the last of them come."""

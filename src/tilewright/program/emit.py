@@ -1,7 +1,7 @@
 """Emitting tasks: the tiles of one stage after the other, or of a cascade's stages in turns."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import chain, zip_longest
 
@@ -47,6 +47,10 @@ class Emitter:
     _tiles: dict[int, StageTiles] = field(default_factory=dict)
     _last: dict[int, dict[int, int]] = field(default_factory=dict)
     """By stage, each core's last tile."""
+    _forgets: bool = False
+    """Whether the cascade at hand makes slices again for every row."""
+    _repeated: int = 0
+    """How many tiles so far do what others have done."""
 
     @cached_property
     def _held(self) -> Held:
@@ -104,6 +108,7 @@ class Emitter:
     def _emit_cascade(self, flow: Flow) -> None:
         """Emit the tiles of several stages, some rows of each in turn."""
         self._held.begin_cascade(flow)
+        self._forgets = flow.cascade.forgets
         self._reads.look_again()
         passing = {number: self._passing_constants(flow, number) for number in flow.cascade.stages}
         for turn in flow.turns:
@@ -125,9 +130,9 @@ class Emitter:
         """Constants that come again in every turn of a stage, those of what it lets make too."""
         uses = self._tiles_of(number).uses
         makers = [
-            self._held.pieces[use.root].slicing.maker
+            way.maker
             for use in uses.inputs
-            if use.root in flow.pieces
+            if use.root in flow.pieces and (way := self._held.pieces[use.root].slicing) is not None
         ]
         return [
             tensor
@@ -245,11 +250,21 @@ class Emitter:
     def _make_pieces(self, use: Use, box: Box, core: int) -> None:
         """Emit the tile that makes what is missing of a tensor that is made on demand."""
         pieces = self._held.pieces[use.root]
+        if pieces.slicing is None:
+            return
+        if self._forgets:
+            pieces.forget_others(box)
         missing = pieces.missing(box)
-        if missing is not None:
-            maker = pieces.slicing.maker
-            part = self.layout.parts[maker][core]
-            self._emit_tile(maker, self._tiles_of(maker).making(core, part, missing), {})
+        if missing is None:
+            return
+        maker = pieces.slicing.maker
+        part = self.layout.parts[maker][core]
+        for rows, is_old in pieces.old_and_new(missing):
+            tile = self._tiles_of(maker).making(core, part, rows)
+            if is_old:
+                self._repeated += 1
+                tile = replace(tile, name=f"{tile.name} #{self._repeated}")
+            self._emit_tile(maker, tile, {})
 
     def _task(
         self,

@@ -99,6 +99,10 @@ class Held:
             slicing = flow.slicing_of(self.layout.makers[root])
             box = whole(self.homes.network.by_name[root].shape)
             self.pieces[root] = Pieces(self.builder, space, root, box, roll.axis, slicing)
+        for root, roll in flow.passing.items():
+            space = self.homes.places.named(self.homes.of_kept(root), 0)
+            box = whole(self.homes.network.by_name[root].shape)
+            self.pieces[root] = Pieces(self.builder, space, root, box, roll.axis, None)
 
     def end_cascade(self) -> None:
         """Forget the rolling buffers."""

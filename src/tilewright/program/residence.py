@@ -27,6 +27,8 @@ from tilewright.program.rolling import Rolling
 from tilewright.program.slicing import SLICE, Slicing
 from tilewright.program.stages import Stage, Storage
 from tilewright.program.tenants import (
+    FORGOTTEN_IN_ROOM,
+    SLICES_IN_ROOM,
     partial_sums,
     partial_sums_per_cycle,
     piece_of,
@@ -158,7 +160,11 @@ class Residence:
     def _passing(self) -> Mapping[str, None]:
         """Roots that pass through cascades row by row."""
         flows = {flow.cascade.first: flow for flow in self.flows.values()}
-        return {root: None for flow in flows.values() for root in (*flow.rolls, *flow.pieces)}
+        return {
+            root: None
+            for flow in flows.values()
+            for root in (*flow.rolls, *flow.pieces, *flow.passing)
+        }
 
     @cached_property
     def _streamed(self) -> Mapping[str, None]:
@@ -311,7 +317,7 @@ class Residence:
         return replace(found, order=(slicing.loop, *found.order))
 
     def _tiling_of(self, number: int, work: Work) -> Tiling | None:
-        key = _key(work)
+        key = work.key
         if key not in self._tilings:
             self._tilings[key] = self._choose(work, self.stages[number])
         return self._tilings[key]
@@ -339,7 +345,9 @@ class Residence:
             if slicing is not None:
                 pieces = [o for o in stage.inputs if self.storage[o.tensor].root in flow.pieces]
                 piece = piece_of(self._homes, stage, pieces[0])
-                part = slice_length(piece, lengths, slicing.loop, room)
+                parts = FORGOTTEN_IN_ROOM if flow.cascade.forgets else SLICES_IN_ROOM
+                share = room[piece.memory] / parts
+                part = slice_length(piece, lengths, slicing.loop, share)
                 part = lengths[slicing.loop] = min(part, SLICE) if shortest_slices else part
                 maker = self.stages[slicing.maker]
                 for memory, size in slice_constants(self._homes, maker, slicing, part).items():
@@ -437,7 +445,7 @@ class Residence:
             result = position >= len(stage.inputs)
             memory = self.where(stage, operand)
             root = self.storage[operand.tensor].root
-            if memory is None or root in rolls:
+            if memory is None or root in rolls or (flow is not None and root in flow.passing):
                 continue
             if flow is not None and root in flow.pieces:
                 if not result:
@@ -447,6 +455,8 @@ class Residence:
             if kept and result and self._is_stored_from_kept(number, operand):
                 continue
             if kept and not result and memory in (ANYWHERE, self.home_of_kept(root)):
+                continue
+            if not self._homes.memory_of_tiles(memory):
                 continue
             key = (number, position, kept, self._homes.comes_whole(stage, operand))
             if key not in self.tenants:
@@ -472,23 +482,3 @@ class Residence:
     def _results(self) -> Mapping[str, None]:
         """Roots in which the network's outputs lie."""
         return {self.storage[tensor.name].root: None for tensor in self.network.outputs}
-
-
-def _key(work: Work) -> object:
-    """What a choice of tiles depends on; names do not matter."""
-    tenants = tuple(
-        (t.operand.index, t.shape, t.bits, t.memory, t.bytes_per_cycle, t.constant, t.result)
-        for t in work.tenants
-    )
-    return (
-        work.op.kind,
-        tuple(work.lengths.items()),
-        tenants,
-        tuple(work.room.items()),
-        tuple(work.unrolled.items()),
-        tuple(work.at_most.items()),
-        work.lead_cycles,
-        work.op.coupled,
-        tuple(operand.index for operand in work.op.operands),
-        work.partial.bits if work.partial is not None else 0,
-    )

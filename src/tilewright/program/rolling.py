@@ -64,11 +64,24 @@ class Rolling:
             for memory, root, roll in rows:
                 size = self.homes.aligned(self.buffer_bytes(root, roll), memory)
                 found[memory] = found.get(memory, 0) + size
+            found = self._with_passing(flow, found)
             for number in flow.reducing:
                 memory, size = self._unfinished(number)
                 found[memory] = found.get(memory, 0) + size
             self._row_bytes[key] = found
         return self._row_bytes[key]
+
+    def _with_passing(self, flow: Flow, known: Mapping[str, int]) -> dict[str, int]:
+        """Bytes by memory, with the most that rows take at once which are there for a short time."""
+        most: dict[str, int] = {}
+        for roots in flow.together:
+            now: dict[str, int] = {}
+            for root in roots:
+                memory = self.homes.of_kept(root)
+                size = self.homes.aligned(self.buffer_bytes(root, flow.passing[root]), memory)
+                now[memory] = now.get(memory, 0) + size
+            most = {m: max(most.get(m, 0), now.get(m, 0)) for m in (*most, *now)}
+        return {m: known.get(m, 0) + most.get(m, 0) for m in (*known, *most)}
 
     def _unfinished(self, number: int) -> tuple[str, int]:
         """Where a result that is made of all rows lies until they are there, and its bytes."""

@@ -57,7 +57,9 @@ class Stage:
     @cached_property
     def summed(self) -> tuple[tuple[str, int], ...]:
         """Loops, with their sizes, that all lead to the same elements of the result."""
-        walked = {dim for operand in self.op.outputs for i in operand.index or () for dim, _ in i.terms}
+        walked = {
+            dim for operand in self.op.outputs for i in operand.index or () for dim, _ in i.terms
+        }
         known = all(operand.index is not None for operand in self.op.outputs)
         return tuple([(d, n) for d, n in self.op.dims if d not in walked]) if known else ()
 

@@ -29,3 +29,14 @@ def strip_of(task: Task) -> int:
         return 0
     number = task.name[len(task.op) + len(_MARK) :].split(" ", 1)[0].split("#", 1)[0]
     return int(number) if number.isascii() and number.isdigit() else 0
+
+
+def is_repeated(task: Task) -> bool:
+    """Whether a task does once more what another one has done: a `#` stands behind its op's name.
+
+    >>> is_repeated(Task(name="a#1 [OY0:4]", kind="compute", engine="core", cycles=1, op="a#1"))
+    False
+    >>> is_repeated(Task(name="a [OY0:4] #1", kind="compute", engine="core", cycles=1, op="a"))
+    True
+    """
+    return "#" in task.name.removeprefix(task.op)

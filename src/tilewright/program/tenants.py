@@ -16,6 +16,9 @@ from tilewright.program.tile_cost import TileCosts
 SLICES_IN_ROOM: Final = 8
 """A slice of what is made on demand takes no more than this part of the room, if it can."""
 
+FORGOTTEN_IN_ROOM: Final = 2
+"""The same for what is made again and again: the longer slices are, the fewer there are."""
+
 
 def tenant_of(homes: Homes, stage: Stage, operand: Operand, *, kept: bool, result: bool) -> Tenant:
     """An operand whose tiles come from where it is kept or from outside, or go outside."""
@@ -49,14 +52,12 @@ def piece_of(homes: Homes, stage: Stage, operand: Operand) -> Tenant:
     return replace(made, memory=memory, bytes_per_cycle=0.0, setup_cycles=0, pj_per_byte=0.0)
 
 
-def slice_length(
-    piece: Tenant, lengths: Mapping[str, int], loop: str, room: Mapping[str, int]
-) -> int:
-    """How many channels are made at once: as many as take a small part of the room."""
+def slice_length(piece: Tenant, lengths: Mapping[str, int], loop: str, room: float) -> int:
+    """How many channels are made at once: as many as this room is enough for."""
     length = lengths[loop]
     while length > SLICE:
         size = int(tile_bytes(piece, {**lengths, loop: length}, 1))
-        if size * SLICES_IN_ROOM <= room[piece.memory]:
+        if size <= room:
             break
         length = -(-length // (2 * SLICE)) * SLICE
     return length

@@ -6,6 +6,7 @@ from functools import cached_property
 from typing import Literal, NamedTuple
 
 from tilewright.network.graph import Op, Operand
+from tilewright.records import quickly_made
 
 Goal = Literal["latency", "energy", "traffic"]
 
@@ -22,6 +23,7 @@ TOLD = 12
 """A core's own model is asked about this many of the tilings that seem best, and of the largest."""
 
 
+@quickly_made
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tenant:
     """An operand of which every task holds a tile in a memory, and how that tile gets there."""
@@ -38,6 +40,7 @@ class Tenant:
     result: bool = False
 
 
+@quickly_made
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scope:
     """For which leads and rooms a choice of tiles is the same: no comparison turns out otherwise.
@@ -74,6 +77,7 @@ class Cuts:
     """Whether tiles may leave partial sums."""
 
 
+@quickly_made
 @dataclass(frozen=True, slots=True)
 class Known:
     """What is remembered of stages that are alike, for the choice of tiles."""
@@ -88,6 +92,7 @@ class Known:
     """What was chosen, by all that matters beside leads and rooms."""
 
 
+@quickly_made
 @dataclass(frozen=True, kw_only=True)
 class Work:
     """What is to be cut: loops with their lengths, tenants, and the bytes each memory has left.
@@ -119,6 +124,26 @@ class Work:
     def measures(self) -> tuple[int, ...]:
         """What a choice of tiles is made for: the lead, and the room of every memory."""
         return (self.lead_cycles, *self.room.values())
+
+    @cached_property
+    def key(self) -> object:
+        """What a choice of tiles depends on; names do not matter."""
+        tenants = tuple(
+            (t.operand.index, t.shape, t.bits, t.memory, t.bytes_per_cycle, t.constant, t.result)
+            for t in self.tenants
+        )
+        return (
+            self.op.kind,
+            tuple(self.lengths.items()),
+            tenants,
+            tuple(self.room.items()),
+            tuple(self.unrolled.items()),
+            tuple(self.at_most.items()),
+            self.lead_cycles,
+            self.op.coupled,
+            tuple(operand.index for operand in self.op.operands),
+            self.partial.bits if self.partial is not None else 0,
+        )
 
     @cached_property
     def with_partial_sums(self) -> "Work":

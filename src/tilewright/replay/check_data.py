@@ -15,7 +15,7 @@ import numpy as np
 
 from tilewright.errors import Problem
 from tilewright.program.model import Access, Box, Program, Timetable
-from tilewright.program.strips import strip_of
+from tilewright.program.strips import is_repeated, strip_of
 from tilewright.replay.check_accesses import Accesses, volumes
 from tilewright.replay.check_boxes import (
     Ints,
@@ -172,7 +172,7 @@ def _made_together(program: Program, accesses: Accesses) -> list[Ints]:
     numbers: dict[tuple[str, int], int] = {}
     by_task = [
         numbers.setdefault((task.op, strip_of(task)), len(numbers))
-        if task.op and "#" not in task.name
+        if task.op and not is_repeated(task)
         else -1
         for task in program.tasks
     ]

@@ -8,7 +8,7 @@ from tilewright.errors import Problem
 from tilewright.network.graph import Network, Op, Operand
 from tilewright.network.kinds import KIND_CLASSES
 from tilewright.program.model import Box, Buffer, Program, Task
-from tilewright.program.strips import strip_of
+from tilewright.program.strips import is_repeated, strip_of
 from tilewright.replay.check_boxes import (
     are_outside,
     common,
@@ -42,7 +42,7 @@ def network_problems(
         for name in (task.op, *task.fused):
             if name and name not in ops:
                 yield Problem(message=f"task {task.name} computes {name}, an op that is not there")
-        if "#" in task.name or tile is None:
+        if is_repeated(task) or tile is None:
             continue
         own[task.op].append((task, tile))
         for name in task.fused:

@@ -30,8 +30,8 @@ class Place:
 
 
 def holds_partial_sums(buffer: Buffer) -> bool:
-    """Whether a buffer's values are unfinished sums; copies have a number behind their name."""
-    return buffer.name.split("#")[0].endswith(PARTIAL_SUMS)
+    """Whether a buffer's values are unfinished sums: it says so behind the name of its tensor."""
+    return PARTIAL_SUMS in buffer.name.removeprefix(buffer.tensor)
 
 
 def element_bits(buffer: Buffer, network: Network) -> int:

@@ -29,6 +29,8 @@ class Again:
     """Ops that read what is made the second time."""
     freed_bytes: int
     """How much less waits."""
+    waiting_bytes: int
+    """What waits in its stead."""
     macs: int
     """Multiplications that are done again."""
 
@@ -53,13 +55,13 @@ class Waits:
     def _ways_for(self, name: str, place: int) -> Iterator[Again]:
         """Ways to make a tensor again: the more ops, the less has to wait in its stead."""
         chain = [self._made[name]]
-        least = size = self._bytes(name)
+        least = self._bytes(name)
         while len(chain) <= MOST_OPS:
             missing = self._missing(chain, place)
             left = sum(map(self._bytes, missing))
             if left < least:
                 least = left
-                yield self._again(name, sorted(chain), place, size - left)
+                yield self._again(name, sorted(chain), place, left)
             if not missing:
                 return
             chain.append(max(self._made[other] for other in missing))
@@ -74,13 +76,14 @@ class Waits:
             if name in self._made and name not in made and not self._waits(name, place)
         ]
 
-    def _again(self, name: str, chain: Sequence[int], place: int, freed_bytes: int) -> Again:
+    def _again(self, name: str, chain: Sequence[int], place: int, left: int) -> Again:
         ops = [self.order[at] for at in chain]
         return Again(
             tensor=name,
             ops=tuple(op.name for op in ops),
             readers=tuple(self.order[at].name for at in self._readers[name] if at > place),
-            freed_bytes=freed_bytes,
+            freed_bytes=self._bytes(name) - left,
+            waiting_bytes=left,
             macs=sum(macs(op, self.network) for op in ops),
         )
 

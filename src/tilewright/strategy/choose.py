@@ -21,6 +21,12 @@ from tilewright.strategy.spans import span_of
 from tilewright.strategy.units import Cost, Ways, ways_of
 
 Aim = Literal["latency", "energy", "traffic", "memory"]
+Slicing = Literal["none", "wait", "forget"]
+"""Whether the newest rows of a cascade are made in slices, and others wait or are made again."""
+
+SLICINGS: tuple[Slicing, ...] = ("none", "wait", "forget")
+"""What takes the fewest tasks first."""
+
 State = int
 """Tensors that are kept, as the bits of `Scene.bits`."""
 
@@ -56,6 +62,8 @@ class ChooseOptions:
     most_states: int = 8
     small_cuts: bool = False
     """Whether a stage may always be cut in all directions, not only where nothing else fits."""
+    forgets: bool = False
+    """Whether rows may be made again and again, where nothing else fits."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -78,8 +86,8 @@ class _Unit(NamedTuple):
     cost: Cost
     share: float
     """The part of the scratchpads that it fills."""
-    cascade: tuple[Ways, int] | None = None
-    """Its span and the number of its step, if it is a cascade."""
+    cascade: tuple[Ways, int, Slicing] | None = None
+    """Its span, the number of its step, and how rows are made, if it is a cascade."""
 
 
 @quickly_made
@@ -161,16 +169,24 @@ def choose(
         return found
     if scene.prepared.places.cores > 1 or most_share <= FULL:
         return found
-    other = _Chooser(scene, aim, options, in_slices=True).chosen()
+    other = _Chooser(scene, aim, options, slices="wait").chosen()
     known = [chosen for chosen in (found, other) if chosen is not None]
+    if not known and options.forgets:
+        return _Chooser(scene, aim, options, slices="forget").chosen()
     return min(known, key=lambda chosen: chosen.share, default=None)
 
 
 def reached(scene: Scene, options: ChooseOptions) -> int:
     """Through how many stages units lead that take as little memory as possible."""
-    chooser = _Chooser(scene, "memory", options)
+    slices: Slicing = "forget" if options.forgets and scene.prepared.places.cores == 1 else "none"
+    chooser = _Chooser(scene, "memory", options, slices=slices)
     chooser.chosen()
     return max(number for number, cut in enumerate(chooser.cuts) if cut.nodes)
+
+
+def _need(way: Ways, slices: Slicing) -> Usage:
+    """Room that a span takes with as little as possible held."""
+    return way.least_need if slices == "none" else way.slices(forgets=slices == "forget").least_need
 
 
 @dataclass
@@ -178,8 +194,7 @@ class _Chooser:
     scene: Scene
     aim: Aim
     options: ChooseOptions
-    in_slices: bool = False
-    """Whether the newest rows of a cascade are made in slices."""
+    slices: Slicing = "none"
     most_share: float = inf
     """Where memory counts, the part of the scratchpads that units may fill.
 
@@ -255,7 +270,9 @@ class _Chooser:
             share=end.share,
         )
 
-    def _eased(self, ways: Ways, number: int, held: State, share: float) -> Cascade:
+    def _eased(
+        self, ways: Ways, number: int, slices: Slicing, held: State, share: float
+    ) -> Cascade:
         """A cascade; where memory counts, with the largest step for which there is room anyway,
         since other units need more."""
         if self.aim == "memory":
@@ -265,8 +282,10 @@ class _Chooser:
                 larger = [number for number, needed in enumerate(shares) if needed <= most]
                 if larger and larger[-1] > 0:
                     return ways.cascade(larger[-1])
-        in_slices = self.in_slices and number == 0
-        return ways.cascade(number, ways.slices.on_demand if in_slices else ())
+        if slices == "none" or number > 0:
+            return ways.cascade(number)
+        forgets = slices == "forget"
+        return ways.cascade(number, ways.slices(forgets=forgets).on_demand, forgets=forgets)
 
     @cached_property
     def _room(self) -> Room:
@@ -301,7 +320,7 @@ class _Chooser:
 
     def _least_need(self, way: Ways) -> Usage:
         """Room that a span takes with as little as possible held."""
-        return way.slices.least_need if self.in_slices else way.least_need
+        return _need(way, self.slices)
 
     @cached_property
     def _axes(self) -> list[list[int]]:
@@ -309,7 +328,7 @@ class _Chooser:
         prepared, found = self.scene.prepared, []
         for number, stage in enumerate(prepared.stages):
             shape = prepared.network.by_name[stage.results[0].tensor].shape
-            axes = [a for a, size in enumerate(shape) if size > 1]
+            axes = range(len(shape))
             found.append([a for a in axes if prepared.rows.of(number, a) is not None])
         return found
 
@@ -324,22 +343,29 @@ class _Chooser:
                 if in_steps:
                     has_way = self._go_in_steps(spot, way, has_way=has_way)
                 else:
-                    has_way = self._go_row_by_row(spot, way, least) or has_way
+                    has_way = self._go_row_by_row(spot, way) or has_way
         return has_way
 
-    def _go_row_by_row(self, spot: _Spot, way: Ways, least_need: Usage) -> bool:
-        """A span that holds as little as possible; whether it fits."""
+    def _go_row_by_row(self, spot: _Spot, way: Ways) -> bool:
+        """A span that holds as little as possible; whether it fits.
+
+        As a last resort, rows are made again only where it does not fit otherwise.
+        """
         room, at, fits = self._room, self.cuts[way.span.last + 1], False
+        tried: tuple[Slicing, ...] = SLICINGS if self.slices == "forget" else (self.slices,)
         for kept, kept_use in way.keepings:
             held, alive = spot.state | kept, spot.alive + kept_use
             crossing = held & way.crossing
-            use = alive + least_need + way.rows_beside(crossing)
-            if room.fits(use):
-                fits, share = True, self.scene.room.share(use)
+            beside = alive + way.rows_beside(crossing)
+            slices = next((s for s in tried if room.fits(beside + _need(way, s))), None)
+            if slices is not None:
+                fits, share = True, self.scene.room.share(beside + _need(way, slices))
                 least = self._value(spot, way.least_cost(crossing), share)
                 if not at.is_beaten(held, least):
                     cost = way.cost(0, crossing, lasting=False)
-                    self._reach(at, spot, _Unit(kept, cost, share, (way, 0)))
+                    if slices == "forget":
+                        cost = cost._replace(cycles=cost.cycles + way.cycles_again)
+                    self._reach(at, spot, _Unit(kept, cost, share, (way, 0, slices)))
         return fits
 
     def _go_in_steps(self, spot: _Spot, way: Ways, *, has_way: bool) -> bool:
@@ -365,7 +391,9 @@ class _Chooser:
                 cost = way.cost(number, crossing, lasting=lasting)
                 value = first_total + cost[first], second_total + cost[second]
                 if not at.is_beaten(held, value):
-                    unit = _Unit(kept, cost, room.share(alive + needs[number]), (way, number))
+                    unit = _Unit(
+                        kept, cost, room.share(alive + needs[number]), (way, number, "none")
+                    )
                     self._reach(at, spot, unit)
         return has_way
 
@@ -374,7 +402,8 @@ class _Chooser:
         first, second = self._counts
         total = spot.total
         if self.aim == "memory":
-            share = max(spot.share, share)
+            # As a last resort whatever fits is good, and what has to be done again is not.
+            share = 0.0 if self.slices == "forget" else max(spot.share, share)
             return share, total[first] + cost[first], total[second] + cost[second]
         return total[first] + cost[first], total[second] + cost[second]
 

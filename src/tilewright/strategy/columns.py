@@ -4,6 +4,7 @@ The columns of a tensor lie along one axis. To make a column, an op reads a wind
 inputs; what has nothing to do with columns, such as weights, it reads as a whole.
 """
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -106,9 +107,9 @@ class Stretch:
 def stretch_of(network: Network, ops: Sequence[Op]) -> Stretch | None:
     """Ops in their order, as they go through the columns of the last one's result.
 
-    None if they cannot: one makes something else as well, or there is no such axis. Best are columns
-    of what windows slide over. Along another axis, such as channels, some results may be needed as
-    a whole; those are made again for every strip.
+    None if they cannot: one makes something else as well, or there is no such axis. Best are the
+    columns of what windows slide over. Along another axis, such as channels, some results may be
+    needed as a whole; those are made again for every strip.
     """
     if any(len(op.outputs) != 1 for op in ops):
         return None
@@ -118,12 +119,12 @@ def stretch_of(network: Network, ops: Sequence[Op]) -> Stretch | None:
         if not stretch.wholes and any(walk.loop == WIDTH for walk in stretch.walks):
             return stretch
     # Whoever looks data up somewhere needs the whole of it, but perhaps not of all channels.
-    searching = any(operand.is_searched for operand in ops[-1].inputs)
-    return (
-        min(found, key=lambda one: (one.whole_bytes, one.axes[one.result]))
-        if searching and found
-        else None
-    )
+    made = [op.outputs[0].tensor for op in ops[:-1]]
+    readers = Counter(operand.tensor for op in ops for operand in op.inputs)
+    is_chain = all(readers[name] == 1 for name in made)
+    if not found or not is_chain or not any(o.is_searched for o in ops[-1].inputs):
+        return None
+    return min(found, key=lambda stretch: (stretch.whole_bytes, stretch.axes[stretch.result]))
 
 
 def _along(network: Network, ops: Sequence[Op], axis: int) -> Stretch | None:

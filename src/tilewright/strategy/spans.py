@@ -45,11 +45,17 @@ class Hold(NamedTuple):
         coming = ceil(self.growth * step if eager else self.least_growth)
         return min(self.window + max(1, coming), self.length)
 
-    def sliced_elements(self, length: int, piece: int) -> int:
-        """Elements if rows come one step at a time, `piece` of `length` channels at once."""
+    def sliced_elements(self, length: int, piece: int, *, forgets: bool) -> int:
+        """Elements if rows come one step at a time, `piece` of `length` channels at once.
+
+        With `forgets` the rows that wait otherwise are made again, too.
+        """
         coming = min(self.length, max(1, ceil(self.least_growth)))
         waiting = min(self.window, self.length)
-        return self.row_elements * waiting + self.row_elements // length * piece * coming
+        slices = self.row_elements // length * piece
+        if forgets:
+            return slices * (coming + waiting)
+        return self.row_elements * waiting + slices * coming
 
 
 Readers = Mapping[str, Sequence[tuple[int, RowRead]]]
@@ -109,11 +115,12 @@ class Span:
                 found[stage.root] = way
         return found
 
-    def sliced_bytes(self, root: str, piece: int) -> int:
+    def sliced_bytes(self, root: str, piece: int, *, forgets: bool) -> int:
         """Bytes held of a tensor that is made on demand, so many channels at a time."""
         hold, axis = self.holds[root], self.on_demand[root].axis
         length = self.rows.network.by_name[root].shape[axis]
-        return packed_bytes(hold.sliced_elements(length, min(piece, length)), hold.bits)
+        elements = hold.sliced_elements(length, min(piece, length), forgets=forgets)
+        return packed_bytes(elements, hold.bits)
 
     def made_bytes(self, number: int, step: int, *, eager: bool) -> int:
         """Bytes of a stage's result that it makes at once."""

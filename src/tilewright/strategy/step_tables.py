@@ -22,7 +22,7 @@ class StepTables:
     _first_held: dict[tuple[str, int], int] = field(default_factory=dict)
     _made: dict[int, Sequence[Usage]] = field(default_factory=dict)
     _first_made: dict[int, Usage] = field(default_factory=dict)
-    _saved: dict[str, int] = field(default_factory=dict)
+    _saved: dict[tuple[str, bool], int] = field(default_factory=dict)
 
     def held(self, span: Span, root: str) -> Sequence[int]:
         """By step, bytes that are held of a tensor: they change with the first reader."""
@@ -44,6 +44,17 @@ class StepTables:
             size_bits = hold.row_elements * hold.bits * hold.rows(1, eager=False)
             self._first_held[key] = scene.rounded(scene.result_memory, -(-size_bits // 8))
         return self._first_held[key]
+
+    def held_for(self, span: Span, root: str, on_demand: Sequence[str]) -> int:
+        """The same if some tensors are made again, for which rows of what they are made of wait."""
+        hold, scene = span.holds[root], self.scene
+        windows = [
+            span.holds[other].window
+            for other in on_demand
+            if any(read.root == root for read in span.linked[span.on_demand[other].maker].reads)
+        ]
+        rows = hold._replace(window=max([hold.window, *windows])).rows(1, eager=False)
+        return scene.rounded(scene.result_memory, -(-hold.row_elements * hold.bits * rows // 8))
 
     def made(self, span: Span, number: int) -> Sequence[Usage]:
         """By step, room for what a stage makes at once."""
@@ -75,9 +86,12 @@ class StepTables:
             found.append(scene.room.use(memory, part))
         return found
 
-    def saved(self, span: Span, root: str) -> int:
-        """Bytes that are not held if the newest rows of a private tensor are made in slices."""
-        if root not in self._saved:
-            sliced = self.scene.rounded(self.scene.result_memory, span.sliced_bytes(root, SLICE))
-            self._saved[root] = self.first_held(span, root) - sliced
-        return self._saved[root]
+    def saved(self, span: Span, root: str, *, forgets: bool) -> int:
+        """Bytes that are not held if the newest rows of a private tensor are made in slices, and
+        the others wait or are made again."""
+        key = root, forgets
+        if key not in self._saved:
+            sliced = span.sliced_bytes(root, SLICE, forgets=forgets)
+            sliced = self.scene.rounded(self.scene.result_memory, sliced)
+            self._saved[key] = self.first_held(span, root) - sliced
+        return self._saved[key]

@@ -32,6 +32,9 @@ MOST_BEGINNINGS = 2
 MOST_OPS = 100
 """No stretch has more ops."""
 
+SMALL = 256
+"""Tensors that take no more than this part of the room are not large."""
+
 MOST_TRIALS = 16
 """So often it is looked how far the choice of cascades gets."""
 
@@ -147,23 +150,32 @@ class StripSearch:
         """Stretches around the op without room whose ends leave some, short ones first.
 
         Those come last that leave what they have read, which takes room together with the result.
+        As a last resort those come first whose result is small, however long they are.
         """
         first = max((self._end(stretch) for stretch, _ in trial.strips), default=-1)
         around = [(b, e) for b, e in self._closed_pairs if first <= b < trial.stuck <= e]
         begins = sorted({begin for begin, _ in around})[-MOST_BEGINNINGS:]
-        found = [(not self._used(b, e), e - b, e) for b, e in around if b in begins]
+        found = [(self._size(b, e), e - b, e) for b, e in around if b in begins]
         for _, length, end in sorted(found) if len(trial.strips) < MOST_STRETCHES else ():
             stretch = self._stretch(end - length, end)
             if stretch is not None:
                 yield stretch
 
+    def _size(self, begin: int, end: int) -> int:
+        """What a stretch leaves: bytes of its result as a last resort, otherwise whether more than
+        that."""
+        if self.options.forgets:
+            return self.network.by_name[self.order[end].outputs[0].tensor].size_bytes
+        return int(not self._used(begin, end))
+
     def _closed(self, begin: int, end: int) -> bool:
-        """Whether ops between two places use up one tensor at most and leave one, with room for
-        both and for all that waits."""
+        """Whether ops between two places use up one large tensor at most and leave one, with room
+        for both and for all that waits."""
         before, after = self._alive[begin], self._alive[end]
         result, used = self.order[end].outputs[0].tensor, self._used(begin, end)
+        large = [name for name in used if self._results.get(name, 0) * SMALL > self.room]
         # A tensor that is made on the way, or lies in another one, has no place of its own.
-        if len(used) > 1 or any(name not in self._results for name in (*used, result)):
+        if len(large) > 1 or any(name not in self._results for name in (*used, result)):
             return False
         sizes = [self.network.by_name[name].size_bytes for name in (*before, result)]
         return sum(sizes) < self.room and {*after} == {*before, result} - {*used}
@@ -179,27 +191,39 @@ class StripSearch:
         for number, stage in reversed([*enumerate(self._whole.stages)][:-1]):
             place = max(self._place[op.name] for op in (stage.op, *stage.fused))
             if self.waiting_bytes(place) > self.room and not (
-                self._cascade_leads_past(number) or self._stretch_leads_past(place)
+                self._cascade_leads_past(number, place) or self._stretch_leads_past(place)
             ):
                 return place
         return None
 
     def waiting_bytes(self, place: int) -> int:
         """What ops behind a place read of what is made before it, at the least."""
+        return sum(self._waiting(place).values())
+
+    def _waiting(self, place: int) -> dict[str, int]:
+        """The storages that hold that, and its bytes."""
         found: dict[str, int] = {}
         for tensor in map(self.network.by_name.__getitem__, self._alive[place]):
             root = self._whole.storage[tensor.name].root
             # What leaves the network may be gone.
             if tensor.role != "output":
                 found[root] = max(found.get(root, 0), tensor.size_bytes)
-        return sum(found.values())
+        return found
 
-    def _cascade_leads_past(self, number: int) -> bool:
-        rows, stages = self._whole.rows, self._whole.stages
-        for last in range(number + 1, min(len(stages), number + self.options.most_stages)):
-            axes = range(len(self.network.by_name[stages[last].results[0].tensor].shape))
-            if any(span_of(rows, number, last, axis) is not None for axis in axes):
-                return True
+    def _cascade_leads_past(self, number: int, place: int) -> bool:
+        """Whether a cascade goes on behind a stage, and holds so much as rows only that there is
+        room for what waits beside it."""
+        rows, stages, waiting = self._whole.rows, self._whole.stages, self._waiting(place)
+        most = self.options.most_stages
+        for first in range(number, max(-1, number - most), -1):
+            for last in range(number + 1, min(len(stages), first + most)):
+                inside = [root for root in waiting if rows.is_used_within(root, first, last)]
+                left = sum(waiting.values()) - sum(waiting[root] for root in inside)
+                axes = range(len(self.network.by_name[stages[last].results[0].tensor].shape))
+                if left <= self.room and any(
+                    span_of(rows, first, last, axis) is not None for axis in axes
+                ):
+                    return True
         return False
 
     def _stretch_leads_past(self, place: int) -> bool:

@@ -85,21 +85,28 @@ class Ways:
     _costs: dict[tuple[int, int, bool], Cost] = field(default_factory=dict)
     _least_costs: dict[int, Cost] = field(default_factory=dict)
     _computing: dict[int, float] = field(default_factory=dict)
+    _slices: dict[bool, Slices] = field(default_factory=dict)
 
-    @cached_property
-    def slices(self) -> Slices:
-        """What the least need is if the newest rows are made in slices where that can be.
+    def slices(self, *, forgets: bool) -> Slices:
+        """What the least need is if the newest rows are made in slices where that can be, and the
+        others, with `forgets`, again for every row."""
+        if forgets not in self._slices:
+            self._slices[forgets] = self._least_slices(forgets=forgets)
+        return self._slices[forgets]
 
-        Those first that save most; a stage whose tiles are cut as another one asks cannot ask
-        itself.
-        """
+    def _least_slices(self, *, forgets: bool) -> Slices:
+        """Those first that save most; a stage whose tiles are cut as another one asks cannot ask
+        itself."""
         scene, span, rings = self.scene, self.span, self.least_rings
         saved = {
-            root: self.tables.saved(span, root) for root in span.private if root in span.on_demand
+            root: self.tables.saved(span, root, forgets=forgets)
+            for root in span.private
+            if root in span.on_demand
         }
         makers: list[int] = []
         readers: list[int] = []
-        left, most = rings, dict(self.constants.least)
+        chosen: list[str] = []
+        most = dict(self.constants.least)
         for root in sorted(saved, key=lambda root: (-saved[root], root)):
             found = span.on_demand[root]
             if (
@@ -109,12 +116,51 @@ class Ways:
             ):
                 makers.append(found.maker)
                 readers.append(found.reader)
-                left -= saved[root]
+                chosen.append(root)
                 for place, size in scene.slice_constants(found).items():
                     most[place] = max(most.get(place, 0), size)
+        left = rings - sum(saved[root] for root in chosen)
+        if forgets:
+            left = self._least_held(chosen)
         return Slices(
             least_need=scene.room.use(scene.result_memory, left) + scene.room.uses(most),
             on_demand=tuple(sorted(makers)),
+        )
+
+    @cached_property
+    def cycles_again(self) -> float:
+        """Cycles of making rows again that do not wait, when rows come one at a time."""
+        span, found = self.span, 0.0
+        for maker in self.slices(forgets=True).on_demand:
+            stage = span.linked[maker]
+            once = self.scene.compute_cycles(maker, stage.loop, 1, stage.size)
+            found += once * span.holds[stage.root].window
+        return found
+
+    def _least_held(self, on_demand: Sequence[str]) -> int:
+        """Bytes of private tensors if those made on demand are made again for every row.
+
+        Rows that do not wait are there only while a stage makes or reads them.
+        """
+        span, tables = self.span, self.tables
+        makers = [span.linked[span.on_demand[root].maker] for root in on_demand]
+        wanted = {read.root for maker in makers for read in maker.reads}
+        waiting, passing = 0, dict[str, int]()
+        for root in span.private:
+            if root in on_demand:
+                passing[root] = tables.first_held(span, root) - tables.saved(
+                    span, root, forgets=True
+                )
+            elif span.holds[root].window or root in wanted:
+                waiting += tables.held_for(span, root, on_demand)
+            else:
+                passing[root] = tables.first_held(span, root)
+        return waiting + max(
+            (
+                sum(passing.get(root, 0) for root in (stage.root, *[r.root for r in stage.reads]))
+                for stage in span.linked.values()
+            ),
+            default=0,
         )
 
     def rows_beside(self, kept: int) -> Usage:
@@ -178,7 +224,9 @@ class Ways:
             moving += self.scene.coming.setup_cycles * steps
         return Cost(moved_bytes, energy_pj, _overlapped(self.computing(number), moving, steps))
 
-    def cascade(self, number: int, on_demand: tuple[int, ...] = ()) -> Cascade:
+    def cascade(
+        self, number: int, on_demand: tuple[int, ...] = (), *, forgets: bool = False
+    ) -> Cascade:
         """The cascade with a step."""
         step, eager = self.span.steps[number]
         return Cascade(
@@ -188,6 +236,7 @@ class Ways:
             step=step,
             eager=eager,
             on_demand=on_demand,
+            forgets=forgets and bool(on_demand),
         )
 
     def least_cost(self, kept: int) -> Cost:
