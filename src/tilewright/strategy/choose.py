@@ -17,7 +17,7 @@ from tilewright.program.tile import Goal
 from tilewright.records import quickly_made
 from tilewright.strategy.room import Room, Usage
 from tilewright.strategy.scene import Keeping, Scene
-from tilewright.strategy.spans import span_of
+from tilewright.strategy.spans import Span, span_of
 from tilewright.strategy.units import Cost, Ways, ways_of
 
 Aim = Literal["latency", "energy", "traffic", "memory"]
@@ -310,13 +310,19 @@ class _Chooser:
             for axis in self._axes[last]:
                 span = span_of(rows, first, last, axis) if axis not in full else None
                 # Stages that have nothing to hand over are as well off by themselves.
-                if span is not None and (first == last or span.private):
+                if span is not None and self._is_of_use(span):
                     way = ways_of(self.scene, span)
                     found.setdefault(axis, []).append(way)
                     least = self._least_need(way)
                     if not any(self._room.fits(use + least) for use in alive):
                         full.append(axis)
         return [*found.values()]
+
+    def _is_of_use(self, span: Span) -> bool:
+        """Whether stages have something to hand over; rows of a pool save memory, not time."""
+        if span.reduces and self.aim != "memory":
+            return False
+        return span.first == span.last or bool(span.private)
 
     def _least_need(self, way: Ways) -> Usage:
         """Room that a span takes with as little as possible held."""

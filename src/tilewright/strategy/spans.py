@@ -98,6 +98,8 @@ class Span:
     """The pace of every stage."""
     holds: Mapping[str, Hold]
     """What is held of each tensor, as a function of the step."""
+    reduces: bool
+    """Whether a result is made of all rows of another one."""
 
     @property
     def crossing(self) -> tuple[str, ...]:
@@ -191,6 +193,7 @@ def _grown(rows: Rows, tail: Span | None, first: int, axis: int) -> Span | None:
         ends=ends if stage.root in settled else (first, *ends),
         paces=paces,
         holds=holds,
+        reduces=stage.reduces or before.reduces,
     )
 
 
@@ -243,6 +246,7 @@ def _of_no_stages(rows: Rows, last: int, axis: int, stage: StageRows) -> Span:
         ends=(),
         paces={},
         holds={},
+        reduces=False,
     )
 
 

@@ -1,0 +1,128 @@
+"""Networks that fit only if some ops run twice: plans, what commands tell of them, and replays."""
+
+import json
+from collections import Counter
+from functools import cache
+from math import prod
+
+import pytest
+from tests.reference_data import ABSENT, REFERENCE_DATA
+
+from tilewright import load_machine, load_network, plan
+from tilewright.machine.limits import with_memory_limits
+from tilewright.machine.model import Machine
+from tilewright.network.graph import Network
+from tilewright.network.zoo import layers
+from tilewright.planner import Plan
+from tilewright.program.strips import is_repeated
+from tilewright.replay.verify import verify
+from tilewright.report.plan import plan_figures
+
+MODELS = REFERENCE_DATA / "models"
+SIZE_BYTES = 15_000
+FEW_BYTES = 9_000
+LEAST_BYTES = 6_000
+
+
+def with_sram(size_bytes: int) -> Machine:
+    return with_memory_limits(load_machine("ethos_u55_128"), (("sram", size_bytes),))
+
+
+def gated(channels: int = 96) -> Network:
+    """A wide map of 24,576 B between narrow ones of 2,048 B, to which something is added that is
+    made of its mean."""
+    net = layers.draft("gated", 8)
+    data = layers.given(net, "x", (1, 3, 16, 16))
+    narrow = layers.conv(net, "narrow", data, 8, layers.square(3, 1, 1))
+    data = layers.conv(net, "wide", narrow, channels, layers.square(1))
+    window = layers.square(3, 1, 1, group=channels)
+    data = layers.conv(net, "depthwise", data, channels, window)
+    mean = layers.global_average_pool(net, "mean", data)
+    gate = layers.conv(net, "gate", mean, channels, layers.square(1))
+    data = layers.conv(net, "end", layers.add(net, "sum", data, gate), 8, layers.square(1))
+    return net.finish(layers.add(net, "residual", data, narrow))
+
+
+@cache
+def found() -> Plan:
+    return plan(gated(), with_sram(SIZE_BYTES))
+
+
+def test_a_map_that_would_wait_for_its_mean_is_made_twice() -> None:
+    made = found()
+    assert [way.tensor for way in made.again] == ["depthwise"]
+    assert made.again[0].ops == ("wide", "depthwise")
+    assert made.again[0].readers == ("sum",)
+    assert made.network == gated()
+    assert made.peak_bytes["sram"] <= SIZE_BYTES
+    assert verify(made.timetable, made.network).agrees
+
+
+def test_only_what_is_said_to_run_again_does() -> None:
+    made = found()
+    points: Counter[str] = Counter()
+    for task in made.program.tasks:
+        if task.op and not is_repeated(task):
+            points[task.op] += prod(stop - start for _, start, stop in task.tile)
+    twice = made.again[0].ops
+    assert not made.strips
+    for op in made.network.ops:
+        times = 2 if op.name in twice else 1
+        assert points[op.name] in (times * op.points, 0), op.name
+    assert all(points[name] for name in twice)
+
+
+def test_with_less_room_what_runs_again_also_runs_in_strips() -> None:
+    made = plan(gated(), with_sram(FEW_BYTES))
+    assert made.again
+    assert [strips.ops for strips in made.strips] == [("wide", "depthwise", "sum", "end")]
+    assert made.peak_bytes["sram"] <= FEW_BYTES
+    assert verify(made.timetable, made.network).agrees
+
+
+def test_with_next_to_no_room_rows_are_made_for_every_row_that_reads_them() -> None:
+    made = plan(gated(), with_sram(LEAST_BYTES))
+    repeated = {task.op for task in made.program.tasks if is_repeated(task)}
+    assert repeated == {"wide"}
+    assert made.peak_bytes["sram"] <= LEAST_BYTES
+    assert verify(made.timetable, made.network).agrees
+
+
+def test_figures_and_the_sentence_tell_what_runs_again() -> None:
+    figures = plan_figures(found())
+    (way,) = figures["strategy"]["again"]
+    assert (way["tensor"], way["ops"], way["readers"]) == (
+        "depthwise",
+        ("wide", "depthwise"),
+        ("sum",),
+    )
+    assert json.loads(json.dumps(figures["strategy"]))["again"][0]["macs"] == way["macs"] > 0
+
+
+def test_ops_with_a_number_sign_in_their_names_are_ops_like_others() -> None:
+    net = layers.draft("numbers", 8)
+    data = layers.given(net, "x#0", (1, 8, 6, 6))
+    network = net.finish(layers.conv(net, "conv#1", data, 8, layers.square(3, 1, 1)))
+    made = plan(network, load_machine("ethos_u55_128"))
+    assert verify(made.timetable, network).agrees
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not MODELS.exists(), reason=ABSENT)
+@pytest.mark.parametrize("machine", ["ethos_u55_128", "ethos_u55_256"])
+def test_movenet_runs_in_128_kib_without_dram(machine: str) -> None:
+    network = load_network(str(MODELS / "coral_movenet_single_pose_lightning_ptq.tflite"))
+    limited = with_memory_limits(load_machine(machine), (("sram", 128 * 1024),))
+    made = plan(network, limited)
+    assert made.again
+    assert verify(made.timetable, network).agrees
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not MODELS.exists(), reason=ABSENT)
+def test_deeplab_runs_in_128_kib_without_dram() -> None:
+    network = load_network(str(MODELS / "coral_deeplabv3_mnv2_dm05_pascal_quant.tflite"))
+    made = plan(network, with_sram(128 * 1024))
+    assert made.again
+    assert any(is_repeated(task) for task in made.program.tasks)
+    assert made.peak_bytes["sram"] <= 128 * 1024
