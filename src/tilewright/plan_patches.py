@@ -39,8 +39,8 @@ SNUG = 0.96
 MOST_PLANS = 2
 """If it does not, other stretches are tried, so many times in all."""
 
-MOST_COPIES = 32
-"""So often ops are found that run again."""
+MOST_TRIALS = 40
+"""So often it is looked how far one gets, whatever runs again."""
 
 MOST_WAYS = 4
 """So many ways to make something again are tried at one place."""
@@ -99,24 +99,34 @@ def plan_computing_again(planning: Planning, part: float) -> Plan | None:
     drafts.watcher("computing again")
     options = drafts.options.choose
     last_resort = replace(options, forgets=True, most_stages=MANY_STAGES)
-    plans = (_plan_with_copies(planning, part, how) for how in (options, last_resort))
-    return next((plan for plan in plans if plan is not None), None)
+    for how in (options, last_resort):
+        plan = _Copying(planning, part, how).plan_of(unchanged(planning.network))
+        if plan is not None:
+            return plan
+    return None
 
 
-def _plan_with_copies(planning: Planning, part: float, options: ChooseOptions) -> Plan | None:
-    """The first plan with ever more copies of ops."""
-    state = _state(unchanged(planning.network), planning, part, options)
-    plan = _first_plan(state)
-    for _ in range(MOST_COPIES):
-        for way in _ways(state)[:MOST_WAYS] if plan is None else ():
-            other = _state(state.copied.with_copies(way), planning, part, options)
-            plan = _first_plan(other)
-            if plan is not None or other.is_further_than(state):
-                state = other
+@dataclass
+class _Copying:
+    """Looks for the ops that run again, one tensor that waits after the other."""
+
+    planning: Planning
+    part: float
+    options: ChooseOptions
+    trials_left: int = MOST_TRIALS
+
+    def plan_of(self, copied: Copied, before: "_State | None" = None) -> Plan | None:
+        """The plan of a network with copies, or of one with more of them."""
+        state = _state(copied, self.planning, self.part, self.options)
+        state.search.trials_left = trials = min(self.trials_left, state.search.trials_left)
+        plan = _first_plan(state)
+        self.trials_left -= trials - state.search.trials_left
+        is_further = before is None or state.is_further_than(before)
+        for way in _ways(state)[:MOST_WAYS] if plan is None and is_further else ():
+            plan = self.plan_of(copied.with_copies(way), state)
+            if plan is not None or not self.trials_left:
                 break
-        else:
-            break
-    return plan
+        return plan
 
 
 @dataclass(frozen=True)
@@ -143,7 +153,8 @@ class _State:
 def _ways(state: _State) -> list[Again]:
     """What to make again where a search for strips came to its end, the best way first."""
     search, planning = state.search, state.planning
-    place = search.furthest if search.blocked is None else search.blocked
+    # An op without room has it taken by what waits before it.
+    place = search.furthest - 1 if search.blocked is None else search.blocked
     ways = Waits(network=planning.network, order=planning.order).ways(place)
     worthwhile = [way for way in ways if way.freed_bytes * MUCH >= search.room]
     # What takes half of the room leaves too little for everything else.

@@ -125,10 +125,9 @@ class Copied:
         """The network with copies of some ops more."""
         network = self.patches.network
         ops = {op.name: op for op in network.ops}
-        names = {
-            o.tensor: _new(o.tensor, network.by_name) for name in way.ops for o in ops[name].outputs
-        }
-        copies = {name: _new(name, ops) for name in way.ops}
+        made_by = [operand.tensor for name in way.ops for operand in ops[name].outputs]
+        names = _new_names(made_by, network.by_name)
+        copies = _new_names(way.ops, ops)
         made = [replace(_reading(ops[name], names), name=copies[name]) for name in way.ops]
         made = [
             replace(op, outputs=tuple([replace(o, tensor=names[o.tensor]) for o in op.outputs]))
@@ -169,11 +168,17 @@ def _reading(op: Op, names: Mapping[str, str]) -> Op:
     return replace(op, inputs=tuple(inputs))
 
 
-def _new(name: str, taken: Mapping[str, object]) -> str:
-    """A name that nothing has yet."""
-    while name in taken:
-        name = f"{name} again"
-    return name
+def _new_names(names: Sequence[str], taken: Mapping[str, object]) -> dict[str, str]:
+    """For every name one that nothing has yet."""
+    found: dict[str, str] = {}
+    known = dict.fromkeys(taken)
+    for name in names:
+        new = name
+        while new in known:
+            new = f"{new} again"
+        found[name] = new
+        known[new] = None
+    return found
 
 
 def _copy_of(known: Patches, tensor: str) -> TensorStrip:

@@ -314,7 +314,7 @@ class _Chooser:
                     way = ways_of(self.scene, span)
                     found.setdefault(axis, []).append(way)
                     least = self._least_need(way)
-                    if not any(self._room.fits(use + least) for use in alive):
+                    if not self._room.fits_beside_any(alive, least):
                         full.append(axis)
         return [*found.values()]
 

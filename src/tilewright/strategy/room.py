@@ -41,6 +41,14 @@ class Room:
         """Whether everything has room; nothing has it in what is no scratchpad."""
         return self._limit - use & self._guards == self._guards
 
+    def fits_beside_any(self, others: Sequence[Usage], use: Usage) -> bool:
+        """Whether there is room for something beside one of some others."""
+        left, guards = self._limit - use, self._guards
+        # The first one mostly tells.
+        return left - others[0] & guards == guards or any(
+            left - other & guards == guards for other in others[1:]
+        )
+
     def most_fitting(self, uses: Sequence[Usage], alive: Usage) -> int:
         """The number of the last of ever larger uses that has room beside what is alive; the
         first one has."""

@@ -59,6 +59,7 @@ class Scene:
     prepared: Prepared
     residence: Residence
     _constants: dict[tuple[int, str], list[tuple[str, int, bool]]] = field(default_factory=dict)
+    _constant_sums: dict[tuple[int, str], tuple[int, Usage]] = field(default_factory=dict)
     _uses: dict[int, Usage] = field(default_factory=dict)
     _keepings: dict[tuple[str, ...], tuple[Keeping, ...]] = field(default_factory=dict)
     _slice_constants: dict[Slicing, Mapping[str, int]] = field(default_factory=dict)
@@ -226,6 +227,16 @@ class Scene:
         if (number, loop) not in self._constants:
             self._constants[number, loop] = self._constants_of(number, loop)
         return self._constants[number, loop]
+
+    def constant_sums(self, number: int, loop: str) -> tuple[int, Usage]:
+        """Bytes of all constants of a stage, and room for those that all rows along a loop need."""
+        key = number, loop
+        if key not in self._constant_sums:
+            found = self.constants(number, loop)
+            lasting = [(memory, size) for memory, size, apart in found if memory and not apart]
+            uses = [self.room.use(memory, self.rounded(memory, size)) for memory, size in lasting]
+            self._constant_sums[key] = sum([size for _, size, _ in found]), sum(uses)
+        return self._constant_sums[key]
 
     def _constants_of(self, number: int, loop: str) -> list[tuple[str, int, bool]]:
         stage = self.prepared.stages[number]

@@ -168,7 +168,10 @@ def _grown(rows: Rows, tail: Span | None, first: int, axis: int) -> Span | None:
     ends = before.ends
     if settled:
         ends = tuple([number for number in ends if before.linked[number].root not in settled])
-    whole_names = (*stage.wholes, *before.whole_names)
+    whole_names, wholes = before.whole_names, before.wholes
+    if stage.wholes:
+        whole_names = (*stage.wholes, *whole_names)
+        wholes = tuple(dict.fromkeys([rows.storage[name].root for name in whole_names]))
     paces = {**before.paces, first: _pace(before, first, stage)}
     holds = dict(before.holds)
     for read in stage.reads:
@@ -185,9 +188,9 @@ def _grown(rows: Rows, tail: Span | None, first: int, axis: int) -> Span | None:
         axes=axes,
         made=made,
         readers=readers,
-        inputs=tuple([root for root in readers if root not in made]),
+        inputs=_inputs(before, stage, made),
         whole_names=whole_names,
-        wholes=tuple(dict.fromkeys([rows.storage[name].root for name in whole_names])),
+        wholes=wholes,
         settled=settled,
         private=(*settled, *before.private),
         ends=ends if stage.root in settled else (first, *ends),
@@ -195,6 +198,17 @@ def _grown(rows: Rows, tail: Span | None, first: int, axis: int) -> Span | None:
         holds=holds,
         reduces=stage.reduces or before.reduces,
     )
+
+
+def _inputs(before: Span, stage: StageRows, made: frozenset[str]) -> tuple[str, ...]:
+    """Tensors that come from outside row by row: as before, without what the new stage makes, and
+    with what it is the first to read."""
+    found = [root for root in before.inputs if root != stage.root]
+    for read in stage.reads:
+        root = read.root
+        if root not in made and root not in before.readers and root not in found:
+            found.append(root)
+    return tuple(found)
 
 
 def _linked(

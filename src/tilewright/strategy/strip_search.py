@@ -205,8 +205,8 @@ class StripSearch:
         found: dict[str, int] = {}
         for tensor in map(self.network.by_name.__getitem__, self._alive[place]):
             root = self._whole.storage[tensor.name].root
-            # What leaves the network may be gone.
-            if tensor.role != "output":
+            # What leaves the network may be gone, and what is fused is never there.
+            if tensor.role != "output" and root in self._whole.rows.users:
                 found[root] = max(found.get(root, 0), tensor.size_bytes)
         return found
 

@@ -393,10 +393,9 @@ def _ways(scene: Scene, span: Span, tail: Ways | None) -> Ways:
 def _with_constants(scene: Scene, span: Span, known: SpanConstants) -> SpanConstants:
     """The constants of a span, if those of its tail are known."""
     lasting, least, least_use, total = known
-    for memory, size, has_rows in scene.constants(span.first, span.linked[span.first].loop):
-        total += size
-        if memory and not has_rows:
-            lasting += scene.room.use(memory, scene.rounded(memory, size))
+    size, use = scene.constant_sums(span.first, span.linked[span.first].loop)
+    total += size
+    lasting += use
     own = scene.least_constants(span.first)
     if any(size > least.get(memory, 0) for memory, size in own.items()):
         least = {**least, **{m: max(least.get(m, 0), size) for m, size in own.items()}}
