@@ -4,8 +4,9 @@ Stretches are looked for with estimates. With strips, the network is a network l
 plan that is found for it becomes one of the network itself, and is checked as such.
 """
 
+from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import islice
 
 from tilewright.machine.model import Machine
@@ -44,6 +45,9 @@ MOST_TRIALS = 40
 
 MOST_WAYS = 4
 """So many ways to make something again are tried at one place."""
+
+MOST_STUCK = 3
+"""If so many ways to make something again all leave no room for the same op, others will, too."""
 
 MUCH = 16
 """What runs again leaves at least this part of the room, unless that is clearly too little."""
@@ -114,6 +118,8 @@ class _Copying:
     part: float
     options: ChooseOptions
     trials_left: int = MOST_TRIALS
+    stuck: Counter[str] = field(default_factory=Counter)
+    """How often there was no room for an op, whatever ran again."""
 
     def plan_of(self, copied: Copied, before: "_State | None" = None) -> Plan | None:
         """The plan of a network with copies, or of one with more of them."""
@@ -122,9 +128,16 @@ class _Copying:
         plan = _first_plan(state)
         self.trials_left -= trials - state.search.trials_left
         is_further = before is None or state.is_further_than(before)
+        if plan is None and state.search.blocked is None:
+            stuck_at = state.planning.order[state.place].name
+            self.stuck[stuck_at] += 1
+            if self.stuck[stuck_at] == MOST_STUCK:
+                self.trials_left = 0
         for way in _ways(state)[:MOST_WAYS] if plan is None and is_further else ():
+            if not self.trials_left:
+                break
             plan = self.plan_of(copied.with_copies(way), state)
-            if plan is not None or not self.trials_left:
+            if plan is not None:
                 break
         return plan
 
@@ -145,16 +158,19 @@ class _State:
 
     def _left(self) -> tuple[int, int]:
         blocked = self.search.blocked
-        if blocked is not None:
-            return blocked + 1, 0
-        return 0, len(self.planning.order) - self.search.furthest
+        return (0, len(self.planning.order) - self.place) if blocked is None else (blocked + 1, 0)
+
+    @property
+    def place(self) -> int:
+        """The place in the order of the last op for which there is no room."""
+        return self.search.furthest if self.search.blocked is None else self.search.blocked
 
 
 def _ways(state: _State) -> list[Again]:
     """What to make again where a search for strips came to its end, the best way first."""
     search, planning = state.search, state.planning
     # An op without room has it taken by what waits before it.
-    place = search.furthest - 1 if search.blocked is None else search.blocked
+    place = state.place - (search.blocked is None)
     ways = Waits(network=planning.network, order=planning.order).ways(place)
     worthwhile = [way for way in ways if way.freed_bytes * MUCH >= search.room]
     # What takes half of the room leaves too little for everything else.

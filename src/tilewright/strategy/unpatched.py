@@ -178,8 +178,8 @@ class _Back:
     def _name(self, task: Task, part: OpStrip, tile: Sequence[tuple[str, int, int]]) -> str:
         """The name of a task, with its ranges as the network's op has them."""
         sizes, cut_sizes = (self._ops[name].sizes for name in (part.op, task.op))
-        before = label(task.op, _ranges(task.tile), cut_sizes)
-        now = label(strip_name(part.op, part.strip), _ranges(tile), sizes)
+        before = label(task.op, task.tile, cut_sizes)
+        now = label(strip_name(part.op, part.strip), tile, sizes)
         # What stands behind the name says that a task is done again.
         return now + task.name[len(before) :] if task.name.startswith(before) else task.name
 
@@ -187,6 +187,3 @@ class _Back:
     def _ops(self) -> dict[str, Op]:
         return {op.name: op for op in (*self.patches.network.ops, *self.patches.original.ops)}
 
-
-def _ranges(tile: Sequence[tuple[str, int, int]]) -> dict[str, tuple[int, int]]:
-    return {dim: (start, stop) for dim, start, stop in tile}

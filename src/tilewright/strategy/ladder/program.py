@@ -124,7 +124,8 @@ class _Writer:
             reads += [Access(b, self.builder.buffers[b].box) for b in self._buffers(step.reads[0])]
         writes = [a for operand in stage.results for a in self._writes(operand, ranges, step)]
         cost = self._cost(step.stage, ranges, sums, reads, writes)
-        name = label(stage.op.name, ranges, stage.op.sizes)
+        tile = tuple((dim, *span) for dim, span in ranges.items())
+        name = label(stage.op.name, tile, stage.op.sizes)
         self.builder.add(
             Task(
                 name=f"{name} #{step.again}" if step.again else name,
@@ -135,7 +136,7 @@ class _Writer:
                 writes=tuple(writes),
                 op=stage.op.name,
                 fused=() if sums.unfinished else tuple(op.name for op in stage.fused),
-                tile=tuple((dim, *span) for dim, span in ranges.items()),
+                tile=tile,
                 mapping=cost.mapping,
                 charges=cost.charges,
             )
