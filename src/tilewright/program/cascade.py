@@ -176,7 +176,7 @@ class _Flowing:
             slicings=self._slicings(),
             reducing=tuple(n for n in self.cascade.stages if self.linked[n].reduces),
             passing={root: Roll(self._axis(root), self.largest[root]) for root in passing},
-            together=tuple(dict.fromkeys(self._together(passing))),
+            together=tuple(dict.fromkeys(self._together(passing) if passing else ())),
         )
 
     def _passes(self, root: str) -> bool:
@@ -192,22 +192,14 @@ class _Flowing:
         )
 
     def _together(self, passing: Sequence[str]) -> Iterator[tuple[str, ...]]:
-        """By turn the passing tensors that are there."""
-        alive: dict[str, None] = {}
-        for at, turn in enumerate(self.turns):
-            made = self.linked[turn.stage].root
-            alive |= {made: None} if made in passing else {}
-            yield tuple(root for root in passing if root in alive)
-            later = self.turns[at + 1 :]
-            for root in tuple(alive):
-                readers = [number for number, _ in self.readers[root]]
-                again = (t.stage for t in later if t.stage in readers or self._makes(t, root))
-                following = next(again, None)
-                if following is None or self.linked[following].root == root:
-                    del alive[root]
-
-    def _makes(self, turn: Turn, root: str) -> bool:
-        return self.linked[turn.stage].root == root
+        """By turn, the last one first, the passing tensors that are there."""
+        wanted: dict[str, None] = {}
+        for turn in reversed(self.turns):
+            stage = self.linked[turn.stage]
+            wanted |= {read.root: None for read in stage.reads}
+            there = {**wanted, stage.root: None}
+            yield tuple([root for root in passing if root in there])
+            wanted.pop(stage.root, None)
 
     def _slicings(self) -> dict[int, Slicing]:
         found = [slicing(self.rows, self.linked, number) for number in self.cascade.on_demand]
