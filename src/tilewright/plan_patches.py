@@ -87,7 +87,7 @@ def plan_in_strips(planning: Planning, part: float) -> Plan | None:
         return None
     drafts.watcher("strips")
     search = _search(planning, part, drafts.options.choose)
-    return _first_plan(_State(unchanged(planning.network), planning, part, search))
+    return _first_plan(_State(unchanged(planning.network), planning, search, drafts))
 
 
 def plan_computing_again(planning: Planning, part: float) -> Plan | None:
@@ -148,9 +148,10 @@ class _State:
 
     copied: Copied
     planning: Planning
-    part: float
-    """Of the scratchpads, for which strips are looked for."""
+    """Of the network with copies."""
     search: StripSearch
+    original: Drafts
+    """Of the network without."""
 
     def is_further_than(self, other: "_State") -> bool:
         """Whether less is left for which there is no room."""
@@ -183,7 +184,8 @@ def _state(copied: Copied, planning: Planning, part: float, options: ChooseOptio
     order = planning.order_of(network)
     drafts_on = planning.drafts_of(network, order)
     again = replace(planning, network=network, order=order, drafts_on=drafts_on)
-    return _State(copied, again, part, _search(again, part, options))
+    search = _search(again, part, options)
+    return _State(copied, again, search, planning.drafts_on(planning.machine))
 
 
 def _search(planning: Planning, part: float, options: ChooseOptions) -> StripSearch:
@@ -222,10 +224,9 @@ def _may_help(drafts: Drafts) -> bool:
 
 def _plan_of(strips: Patches, state: _State) -> Plan | None:
     """The plan of a network with copies and in strips as one of the network itself, checked."""
-    planning, copies = state.planning, state.copied.patches
-    whole = planning.drafts_on(planning.machine)
+    copies, whole = state.copied.patches, state.original
     patches = both(copies, strips)
-    found = _unchecked(planning.drafts_of(strips.network, strips.network.ops), state)
+    found = _unchecked(state.planning.drafts_of(strips.network, strips.network.ops), state)
     timetable = None if found is None else unpatched(found.timetable, patches)
     if found is None or timetable is None:
         return None
@@ -268,7 +269,7 @@ def _unchecked(drafts_on: Callable[[Machine], Drafts], state: _State) -> Plan | 
 
     whole = drafts_for(1.0)
     # What just fits by estimates that are a last resort does not fit in the end.
-    chooser = drafts_for(state.part) if options.forgets else whole
+    chooser = drafts_for(SAFELY) if options.forgets else whole
     proposals = [chooser.chosen("memory"), whole.chosen(whole.goal)]
     strategies = [chosen.strategy for chosen in proposals if chosen is not None]
     for part in (1.0, SNUG):

@@ -54,6 +54,7 @@ def test_a_map_that_would_wait_for_its_mean_is_made_twice() -> None:
     assert made.again[0].ops == ("wide", "depthwise")
     assert made.again[0].readers == ("sum",)
     assert made.network == gated()
+    assert made.roofline == plan(gated(), with_sram(100_000)).roofline
     assert made.peak_bytes["sram"] <= SIZE_BYTES
     assert verify(made.timetable, made.network).agrees
 
