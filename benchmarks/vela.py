@@ -14,6 +14,7 @@ is appended to the results file, from which the next call resumes. Ratios are ou
 """
 
 import argparse
+import compileall
 import json
 import os
 import re
@@ -26,6 +27,8 @@ from pathlib import Path
 from typing import Any, Literal, assert_never, get_args
 
 from vela_peer import Key, VelaRun, live_run, recorded_runs, run_process, vela_python
+
+import tilewright
 
 Part = Literal["memory", "traffic", "limits", "cycles"]
 BESIDE = Path(__file__).resolve().parents[2] / "shared"
@@ -276,6 +279,8 @@ def rows_of(part: Part, networks: Sequence[str], given: argparse.Namespace) -> I
 
 def main() -> None:
     given = arguments()
+    # An installed package has its bytecode, as Vela has.
+    compileall.compile_dir(Path(tilewright.__file__).parent, quiet=1)
     networks = sorted(path.stem for path in given.models.glob("*.tflite"))
     networks = [name for name in networks if not given.network or name in given.network]
     if not networks:

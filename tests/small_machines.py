@@ -7,9 +7,10 @@ from tests.machine_builder import machine_of, marked, memory, sound_machine
 
 from tilewright.machine.model import Machine
 
-Kind = Literal["one", "split", "streamed", "ends"]
+Kind = Literal["one", "split", "streamed", "weights", "none", "ends"]
 """One scratchpad for all; one each for inputs, weights and results; weights straight from outside;
-no external memory, but a source for each input and a sink for results."""
+all but weights so; everything so; no external memory, but a source for each input and a sink for
+results."""
 
 EVERY = ["I1", "I2", "O"]
 
@@ -36,6 +37,8 @@ def small_machine(small: Small) -> Machine:
         "one": {"bank": EVERY},
         "split": {"inputs": ["I1"], "weights": ["I2"], "results": ["O"]},
         "streamed": {"bank": ["I1", "O"]},
+        "weights": {"bank": ["I2"]},
+        "none": {},
         "ends": {"bank": EVERY},
     }[small.kind]
     for name, operands in held.items():

@@ -1,6 +1,8 @@
 """Timetables made by hand, for tests of what reads them."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from fractions import Fraction
+from itertools import permutations
 from math import prod
 
 from tilewright.network.build import NetworkBuilder
@@ -11,8 +13,10 @@ from tilewright.program.model import (
     Access,
     Box,
     Buffer,
+    Charge,
     Engine,
     Program,
+    Route,
     Slot,
     Space,
     Task,
@@ -98,21 +102,51 @@ class Draft:
         return len(self.tasks) - 1
 
     def timetable(self) -> Timetable:
-        """What was drafted so far."""
+        """What was drafted so far; a way leads from every space to every other one."""
         return Timetable(
             program=Program(
                 name="draft",
                 spaces=self.spaces,
                 engines=self.engines,
-                routes=(),
+                routes=tuple(_route(*ends) for ends in permutations(self.spaces, 2)),
                 buffers=tuple(self.buffers),
-                tasks=tuple(self.tasks),
+                tasks=tuple(map(self._charged, self.tasks)),
                 given=tuple(self.given),
                 results=tuple(self.results),
             ),
             slots=tuple(self.slots),
             addresses=tuple(self.addresses),
         )
+
+    def _charged(self, task: Task) -> Task:
+        """A transfer with charges for what it moves, which takes no energy."""
+        if task.op or task.kind == "compute":
+            return task
+        charges = [
+            *(Charge(*self._moved(access), 0, 0.0) for access in dict.fromkeys(task.reads)),
+            *(Charge(memory, 0, size, 0.0) for memory, size in map(self._moved, task.writes)),
+        ]
+        return replace(task, charges=tuple(charges))
+
+    def _moved(self, access: Access) -> tuple[str, int]:
+        """A memory, and the bytes of an access there; nothing if there is no such buffer."""
+        memory = {space.name: space.memory for space in self.spaces}
+        if access.buffer >= len(self.buffers):
+            return "", 0
+        size = prod(max(0, end - begin) for begin, end in access.box)
+        return memory.get(self.buffers[access.buffer].space, ""), size
+
+
+def _route(source: Space, target: Space) -> Route:
+    """Two cycles to set up, and then 32 bytes in three cycles."""
+    return Route(
+        source=source.name,
+        target=target.name,
+        engine="dma",
+        setup_cycles=2,
+        bytes_per_cycle=Fraction(32, 3),
+        ports=("port",),
+    )
 
 
 def rows(begin: int, end: int) -> Box:

@@ -154,11 +154,13 @@ def replay_(  # noqa: PLR0913  # one parameter per flag
     """Run a plan on an emulated machine and compare what it computes with the network."""
 
     def run() -> None:
+        from dataclasses import replace
         from pathlib import Path
 
         from tilewright.network.load import load_network
         from tilewright.replay.verify import refuse, verify
         from tilewright.report.plan_faults import faults_told
+        from tilewright.report.plan_totals import total_problems
         from tilewright.report.record import read_record
         from tilewright.report.replay import replay_json, replay_view
 
@@ -170,6 +172,7 @@ def replay_(  # noqa: PLR0913  # one parameter per flag
         inputs = Path(input_file) if input_file else None
         with progress_steps("replaying", quiet=as_json), faults_told(plan):
             found = verify(record.timetable, network, seed=seed, input_file=inputs)
+            found = replace(found, problems=(*found.problems, *total_problems(record)))
         print_result(lambda: replay_json(found), lambda: replay_view(found), as_json)
         refuse(found)
 

@@ -132,7 +132,8 @@ class Drafts:
     room: tuple[Space, ...] | None = None
     """Memories in which programs are scheduled, if not those for which their tiles are chosen."""
     refusals: list[InfeasibleError] = field(default_factory=list)
-    _layouts: dict[tuple[Goal, Strategy], Layout] = field(default_factory=dict)
+    _layouts: dict[tuple[Goal, Strategy], Layout | InfeasibleError] = field(default_factory=dict)
+    """How strategies are laid out, or why they cannot be."""
 
     @property
     def goal(self) -> Goal:
@@ -153,10 +154,9 @@ class Drafts:
         takes more cycles.
         """
         self.watcher("tiles and mappings")
-        try:
-            layout = self._layout(goal, strategy)
-        except InfeasibleError as error:
-            self.refusals.append(error.with_traceback(None))
+        layout = self._laid_out(goal, strategy)
+        if isinstance(layout, InfeasibleError):
+            self.refusals.append(layout)
             return None
         if layout.moved_bytes > most_bytes:
             return None
@@ -178,10 +178,8 @@ class Drafts:
 
     def layout(self, goal: Goal, strategy: Strategy) -> Layout | None:
         """How a strategy cuts ops and what it keeps; None if it cannot be laid out."""
-        try:
-            return self._layout(goal, strategy)
-        except InfeasibleError:
-            return None
+        found = self._laid_out(goal, strategy)
+        return None if isinstance(found, InfeasibleError) else found
 
     def tiles(self, goal: Goal, strategy: Strategy) -> int | None:
         """How many tiles a strategy comes to; None if it cannot be laid out."""
@@ -193,9 +191,13 @@ class Drafts:
         layout = self.layout(goal, strategy)
         return inf if layout is None else layout.cycles
 
-    def _layout(self, goal: Goal, strategy: Strategy) -> Layout:
+    def _laid_out(self, goal: Goal, strategy: Strategy) -> Layout | InfeasibleError:
         if (goal, strategy) not in self._layouts:
-            self._layouts[goal, strategy] = laid_out(self.prepared, goal, strategy)
+            try:
+                found: Layout | InfeasibleError = laid_out(self.prepared, goal, strategy)
+            except InfeasibleError as error:
+                found = error.with_traceback(None)
+            self._layouts[goal, strategy] = found
         return self._layouts[goal, strategy]
 
     def draft(self, candidate: Candidate, rival: Draft | None = None) -> Draft | None:

@@ -69,6 +69,12 @@ nothing waits."""
 WORTHWHILE = 0.998
 """Of larger ones only if the last ones came to less than this factor of the best before."""
 
+FEW_CORES = 8
+"""On no more cores are half of them tried."""
+
+WORTH_WAITING = 0.97
+"""One core alone must come to less than this factor of what several come to."""
+
 SMALLER_TILES = 2_000
 """Of cascades in smaller scratchpads, if time counts."""
 
@@ -89,11 +95,38 @@ def best_plan(drafts_on: Callable[[Machine], Drafts], machine: Machine) -> Plan:
         best = _first_with_smaller_tiles(drafts_on, machine)
     best = best or _tight(drafts_on, machine)
     if best is not None:
-        return drafts.finished(best)
+        return drafts.finished(_on_fewer_cores(drafts, best))
     plan = last_resort(drafts.prepared, drafts.options, drafts.watcher)
     if plan is None:
         raise with_what_would_do(drafts.refusals[0], drafts_on, machine)
     return plan
+
+
+def _on_fewer_cores(drafts: Drafts, best: Draft) -> Draft:
+    """The best of a draft and plain ones that leave cores idle, which share less and wait less.
+
+    One core alone mostly takes much longer, so that it has to save something worth it; of many
+    cores, half of them are tried, and half of these, as long as that is faster.
+    """
+    goal, cores = drafts.goal, drafts.prepared.places.cores
+    if goal != "latency":
+        alone = _better_on(1, drafts, best) if cores > 1 else None
+        saves = alone is not None and alone.value(goal)[0] < WORTH_WAITING * best.value(goal)[0]
+        return alone if alone is not None and saves else best
+    while cores > FEW_CORES and best.candidate.transfer_cycles > best.candidate.compute_cycles:
+        cores //= 2
+        faster = _better_on(cores, drafts, best)
+        if faster is None:
+            break
+        best = faster
+    return best
+
+
+def _better_on(cores: int, drafts: Drafts, best: Draft) -> Draft | None:
+    """A plain draft on so many cores at most, if it is better than the best so far."""
+    candidate = drafts.candidate(drafts.goal, replace(PLAIN, cores=cores))
+    found = None if candidate is None else _better(drafts, candidate, best)
+    return None if found is best else found
 
 
 def _with_room_for_tiles(

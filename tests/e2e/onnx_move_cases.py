@@ -5,6 +5,12 @@ from tests.e2e.onnx_case import case, scalar, weights, x
 from tests.onnx_models import Array, Given, integers, reals, zeros
 
 MOVES = [
+    case(
+        "ReverseSequence, all of each",
+        "ReverseSequence",
+        [x(3, 2, 4), integers(3, 3)],
+        {"time_axis": 0, "batch_axis": 1},
+    ),
     case("Reshape", "Reshape", [x(2, 3, 4), integers(0, -1, 2)]),
     case("Reshape, zeros kept", "Reshape", [x(2, 3), integers(3, 2)], {"allowzero": 1}, opset=14),
     case("Reshape to units", "Reshape", [x(2, 3), integers(1, 2, 1, 3)]),

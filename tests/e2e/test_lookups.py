@@ -44,6 +44,19 @@ def test_a_column_that_is_searched_has_to_fit() -> None:
         plan(rows_of_data(2048, 3), small_machine(Small(size_bytes=1024)), PlanOptions())
 
 
+@pytest.mark.parametrize("cores", [1, 2])
+def test_of_a_table_outside_only_the_rows_that_are_found_are_read(cores: int) -> None:
+    # 4 rows of 16 B of a table of 1,024 rows, at 4 places of 4 B; the rows are the result.
+    net = layers.draft("table", 8)
+    table = layers.constant(net, "table", (1024, 16))
+    places = layers.given_indices(net, "places", (4,))
+    made = plan(
+        net.finish(layers.look_up(net, "gather", table, places)), small_machine(Small(cores=cores))
+    )
+    assert made.traffic_bytes["ddr"] == (4 * 16 + 4 * 4, 4 * 16)
+    assert made.cycles < 1024
+
+
 @pytest.mark.slow
 @pytest.mark.skipif(not MOVENET.exists(), reason=ABSENT)
 def test_movenet_runs_in_64_kib_and_replays() -> None:

@@ -24,6 +24,7 @@ from tilewright.mapping.kernel import (
 )
 from tilewright.mapping.movement import Movement, instances_of, movement
 from tilewright.mapping.nest import LoopNest
+from tilewright.records import quickly_made
 
 
 @dataclass(frozen=True)
@@ -121,6 +122,7 @@ class Batch:
         return found
 
 
+@quickly_made
 @dataclass(frozen=True)
 class Loops:
     """A temporal mapping: loops innermost first, and per operand where each level ends."""
@@ -129,6 +131,7 @@ class Loops:
     ends: tuple[tuple[str, tuple[int, ...]], ...]
 
 
+@quickly_made
 @dataclass(frozen=True, kw_only=True)
 class LinkCost:
     """What one operand does at one memory in one direction."""

@@ -19,6 +19,7 @@ from tilewright.mapping.cost import wiring
 from tilewright.mapping.hierarchy import Hierarchy
 from tilewright.mapping.movement import boosts
 from tilewright.mapping.nest import LoopNest, NestOperand
+from tilewright.records import quickly_made
 
 try:
     from tilewright.mapping import _kernel
@@ -52,6 +53,7 @@ class Description:
         return sum(depth for _, depth in self.depths)
 
 
+@quickly_made
 @dataclass(frozen=True, kw_only=True)
 class Wanted:
     """What an order is to be best at."""

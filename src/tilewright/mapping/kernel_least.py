@@ -16,6 +16,7 @@ from tilewright.mapping.evaluate import Loops
 from tilewright.mapping.hierarchy import Hierarchy
 from tilewright.mapping.nest import LoopNest
 from tilewright.mapping.search import SearchOptions
+from tilewright.records import quickly_made
 
 MOST_POINTS = 2**52
 """Of a nest: products of its sizes are exact in doubles."""
@@ -34,6 +35,7 @@ class Frame:
     mac_pj: float
 
 
+@quickly_made
 @dataclass(frozen=True)
 class Least:
     """An order with where its levels end, what it takes, and out of how many it was chosen."""

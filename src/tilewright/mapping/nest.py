@@ -11,6 +11,7 @@ from math import gcd, prod
 
 from tilewright.network.graph import Index, Network, Op, Operand
 from tilewright.network.kinds import is_mac
+from tilewright.records import quickly_made
 
 _ARRAY_KINDS = """
 conv conv_transpose matmul max_pool average_pool add sub mul max min
@@ -23,12 +24,17 @@ _PAIRWISE = frozenset(("add", "sub", "mul", "max", "min"))
 def runs_on_array(op: Op, network: Network) -> bool:
     """Whether an op is the array's work: of element-wise ops those that join two activations.
 
-    A bias or scale, which is constant, is applied by the vector unit.
+    A bias or scale, which is constant, is applied by the vector unit. Scales and zero points of
+    the two that are joined do not count: they follow from the fourth letter on.
     """
     if op.kind not in ARRAY_KINDS:
         return False
-    roles = [network.by_name[o.tensor].role for o in op.inputs]
-    return op.kind not in _PAIRWISE or (len(roles) == 2 and "constant" not in roles)
+    if op.kind not in _PAIRWISE:
+        return True
+    is_constant = {o.name: network.by_name[o.tensor].role == "constant" for o in op.inputs}
+    others = [constant for letter, constant in is_constant.items() if letter not in ("I", "W")]
+    joins = not is_constant.get("I", True) and not is_constant.get("W", True)
+    return joins and "B" not in is_constant and all(others)
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +49,7 @@ class Relation:
         return f"{self.target} = " + " + ".join(f"{c}*{d}" for d, c in self.terms)
 
 
+@quickly_made
 @dataclass(frozen=True, slots=True)
 class NestOperand:
     """An operand: its letter, the index names along its axes, and its bits per element."""
@@ -52,6 +59,7 @@ class NestOperand:
     bits: int
 
 
+@quickly_made
 @dataclass(frozen=True, slots=True)
 class _Dependence:
     """How an operand depends on the loops of its nest."""
@@ -61,6 +69,7 @@ class _Dependence:
     irrelevant: tuple[str, ...]
 
 
+@quickly_made
 @dataclass(frozen=True)
 class LoopNest:
     """What is mapped. Operands stand in the order of the equation, the result `O` first.

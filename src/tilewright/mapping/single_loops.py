@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 from tilewright.mapping.attach import Unrolling
 from tilewright.mapping.nest import LoopNest
+from tilewright.records import quickly_made
 
 try:
     from tilewright.mapping import _unrollings
@@ -22,6 +23,7 @@ MOST_POINTS = 2**52
 """Of a nest: steps of its unrollings are exact in doubles."""
 
 
+@quickly_made
 @dataclass(frozen=True, slots=True)
 class Door:
     """What units along some array dims take elements of an operand from."""

@@ -17,6 +17,7 @@ from tilewright.mapping.hierarchy import Hierarchy
 from tilewright.mapping.nest import LoopNest, NestOperand
 from tilewright.mapping.spatial_search import Pairs, best_fillings, fillings
 from tilewright.mapping.zigzag_order import zigzag_order
+from tilewright.records import quickly_made
 
 _Factors = dict[str, dict[str, int]]
 """An unrolling while it is being made: by array dim, then by loop, the factor."""
@@ -32,6 +33,7 @@ class UnrollOptions:
     """Shrink what several candidates have in common together, as ZigZag does."""
 
 
+@quickly_made
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Feed:
     """A lowest memory as one of its operands sees it: how many units it can serve at once."""

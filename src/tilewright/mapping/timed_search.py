@@ -19,6 +19,7 @@ from tilewright.mapping.orders import ascending_orders, loop_factors
 from tilewright.mapping.search import Mapped, SearchOptions, best_candidate
 from tilewright.mapping.spatial import factor_limits, feeds, limited
 from tilewright.mapping.tile_search import filled, map_tile
+from tilewright.records import quickly_made
 
 Pattern = tuple[str, ...]
 """The loop along each array dim; none: an empty name."""
@@ -84,6 +85,7 @@ def map_timed_tile(
     return _mapped(nest, hierarchy, found[0])
 
 
+@quickly_made
 @dataclass(frozen=True)
 class _Candidate:
     """The order of least energy of an unrolling."""

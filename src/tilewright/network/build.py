@@ -83,19 +83,20 @@ class NetworkBuilder:
         return made[0]
 
     def finish(self, outputs: Iterable[str]) -> Network:
-        """The network; constants that no op reads are left out."""
+        """The network; what leads to none of the outputs is left out, but for inputs."""
         results = dict.fromkeys(outputs)
-        read = {operand.tensor for op in self.ops for operand in op.inputs}
+        ops = _leading_to(self.ops, results)
+        touched = {operand.tensor for op in ops for operand in op.operands}
         inputs, middle, last = [], [], {}
         for name, tensor in self.tensors.items():
             if tensor.role == "input":
                 inputs.append(tensor)
             elif name in results and tensor.role == "activation":
                 last[name] = replace(tensor, role="output")
-            elif tensor.role != "constant" or name in read:
+            elif name in touched:
                 middle.append(tensor)
         ordered = (*inputs, *middle, *(last[name] for name in results if name in last))
-        return Network(name=self.name, tensors=ordered, ops=tuple(self.ops), source=self.source)
+        return Network(name=self.name, tensors=ordered, ops=ops, source=self.source)
 
     def _unique(self, name: str) -> str:
         uses = self._name_uses[name] = self._name_uses.get(name, 0) + 1
@@ -103,6 +104,19 @@ class NetworkBuilder:
             name = f"{name}_{uses}"
             uses = self._name_uses[name] = self._name_uses.get(name, 0) + 1
         return name
+
+
+def _leading_to(ops: Sequence[Op], results: Iterable[str]) -> tuple[Op, ...]:
+    """The ops on whose results the given tensors hang; further results that nobody reads go."""
+    wanted = set(results)
+    kept: list[Op] = []
+    for op in reversed(ops):
+        made = [operand for operand in op.outputs if operand.tensor in wanted]
+        if made:
+            first = op.outputs[0]
+            kept.append(replace(op, outputs=(first, *(o for o in made if o is not first))))
+            wanted.update(operand.tensor for operand in op.inputs)
+    return tuple(reversed(kept))
 
 
 def accumulator_bits(kind: str, bits: int, dtype: str = "") -> int:

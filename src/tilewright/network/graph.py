@@ -55,7 +55,8 @@ class Index:
     A point of the nest whose position lies outside the axis, or is not a whole number, touches no
     element there: it reads padding, and where the *output* is not touched there is no work at all.
     With a `reach` a point may touch every position from this one to (… + reach) / divisor, as the
-    data decide: a look-up along an axis.
+    data decide: a look-up along an axis. Of a result it makes them all: a transposed convolution
+    leaves gaps between its windows.
     """
 
     terms: tuple[tuple[str, int], ...]

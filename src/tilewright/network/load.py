@@ -5,6 +5,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from tilewright.errors import InputError, Problem
+from tilewright.garbage import without_garbage_collection
 from tilewright.network.graph import Network
 from tilewright.network.reading import NetworkReading
 
@@ -32,6 +33,7 @@ def load_network(
     return reading.network
 
 
+@without_garbage_collection()
 def read_network(name_or_path: str, *, dims: Mapping[str, int], bits: int | None) -> NetworkReading:
     """Like `load_network`, with what is worth a warning."""
     if bits is not None and not 1 <= bits <= 64:

@@ -13,6 +13,7 @@ from tilewright.network.nests import (
     Nest,
     Shape,
     along_dim,
+    anywhere_along,
     axis_names,
     moved,
     normal_axis,
@@ -84,6 +85,32 @@ def pad(
     names = axis_names(len(data), channels_last=channels_last)
     index = tuple(Index(((name, 1),), -b) for name, b in zip(names, begins, strict=True))
     return moved(shape, index, channels_last=channels_last)
+
+
+def repeating_pad(
+    data: Shape, begins: Sequence[int], ends: Sequence[int], *, channels_last: bool = False
+) -> Nest:
+    """A pad with elements of the input, mirrored or the last ones again.
+
+    What lies so far outside is found at most as far inside: twice the padding away from where it
+    would be.
+    """
+    plain = pad(data, begins, ends, channels_last=channels_last)
+    assert plain.inputs[0] is not None
+    index = tuple(
+        _near(along, size, begin, end)
+        for along, size, begin, end in zip(plain.inputs[0], data, begins, ends, strict=True)
+    )
+    return moved(plain.shape, index, channels_last=channels_last)
+
+
+def _near(along: Index, size: int, begin: int, end: int) -> Index:
+    """Where a padded axis may be read: anywhere, if it is cut, too, or padded by its own size."""
+    if begin == 0 and end == 0:
+        return along
+    if not 0 <= begin < size or not 0 <= end < size:
+        return anywhere_along(size)
+    return Index(along.terms, along.offset - 2 * end, reach=2 * (begin + end))
 
 
 def expand(data: Shape, shape: Shape, *, channels_last: bool = False) -> Nest:

@@ -1,7 +1,7 @@
 """Windows that slide over spatial axes: convolutions and pools as loop nests."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from tilewright.network.graph import Index
 from tilewright.network.nests import SPATIAL, Indices, Nest, Shape
@@ -113,7 +113,13 @@ def conv_transpose(
     axes = _conv_axes(data, channels, groups, windows, layout)
     outs = tuple(w.transposed_size(s) for w, s in zip(windows, axes.spatial, strict=True))
     slide = _sliding("I", axes.spatial, windows)
-    indices = (slide.plain, slide.taps, slide.stretched)
+    # Between windows, and behind the last, lie elements without a sum: whoever is before them
+    # writes them.
+    result = tuple(
+        replace(index, reach=max(0, w.stride - w.reach, -w.pad_end))
+        for index, w in zip(slide.stretched, windows, strict=True)
+    )
+    indices = (slide.plain, slide.taps, result)
     return _conv_nest(axes.channel_dims + slide.dims, axes, outs, layout, indices, bias=bias)
 
 

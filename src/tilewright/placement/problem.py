@@ -5,11 +5,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from tilewright.errors import InputError, Problem
+from tilewright.records import quickly_made
 
 Life = tuple[int, int]
 """A half-open interval of cycles."""
 
 
+@quickly_made
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Buffer:
     """Bytes that stay put while alive; between two lives other buffers may use the place.

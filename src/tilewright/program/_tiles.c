@@ -27,6 +27,7 @@ static const int64_t LARGEST = INT64_C(1) << 58;
 /* The combinations: a row of `sizes` and of `counts` for each. */
 typedef struct {
     int64_t *sizes, *counts;
+    int64_t *divided, *parts[LOOPS], *steps[LOOPS];
     double *total, *computing;
     char *fits[2];
     Moved *moved[ORDERS];
@@ -58,13 +59,6 @@ static int64_t tile_bytes(const Trial *t, const Tenant *tenant, const int64_t *l
     return parts_of(bytes, t->alignment) * t->alignment;
 }
 
-static int is_cut(const Trial *t, const Tenant *tenant, const int64_t *count)
-{
-    for (int loop = 0; loop < t->n_loops; loop++)
-        if (tenant->depends[loop] && count[loop] > 1) return 1;
-    return 0;
-}
-
 /* Whether there is as much room as wanted, and for which other rooms the answer is the same. */
 static int has_room(int64_t room, int64_t wanted, Range *range)
 {
@@ -78,14 +72,15 @@ static int has_room(int64_t room, int64_t wanted, Range *range)
 
 static int64_t whole(double size) { return size < (double)LARGEST ? (int64_t)size : LARGEST; }
 
-static int fits(
-    const Trial *t, Range *ranges, const int64_t *size, const int64_t *count, int doubled)
+/* Whether tiles fit, one of each tenant or two of each that is cut. `cut` has the bits of loops of
+ * which there are several tiles. */
+static int fits(const Trial *t, Range *ranges, const int64_t *size, unsigned cut, int doubled)
 {
     double need[MEMORIES] = {0.0};
     int is_used[MEMORIES] = {0};
     for (int i = 0; i < t->n_tenants; i++) {
         const Tenant *tenant = &t->tenants[i];
-        int64_t copies = doubled && is_cut(t, tenant, count) ? 2 : 1;
+        int64_t copies = doubled && (tenant->loops & cut) ? 2 : 1;
         need[tenant->memory] += (double)(copies * size[i]);
         is_used[tenant->memory] = 1;
     }
@@ -111,34 +106,57 @@ static double uncut_steps(const Trial *t)
     return steps;
 }
 
+/* For each length of a loop that is tried: how many tiles that makes, and steps of the array. */
+static void divide(const Trial *t, Tiles *tiles)
+{
+    int64_t *next = tiles->divided;
+    for (int loop = 0; loop < t->n_loops; loop++) {
+        int64_t length = t->length[t->loop_dim[loop]], unrolled = t->unrolled[t->loop_dim[loop]];
+        tiles->parts[loop] = next;
+        tiles->steps[loop] = next + t->n_choices[loop];
+        for (int64_t i = 0; i < t->n_choices[loop]; i++) {
+            tiles->parts[loop][i] = parts_of(length, t->choices[loop][i]);
+            tiles->steps[loop][i] = parts_of(t->choices[loop][i], unrolled);
+        }
+        next += 2 * t->n_choices[loop];
+    }
+}
+
 static void fill(const Trial *t, Tiles *tiles)
 {
     int64_t length[DIMS], place[LOOPS] = {0};
     double uncut = uncut_steps(t);
+    int changed = 0; /* The first loop whose length is not that of the combination before. */
+    divide(t, tiles);
     memcpy(length, t->length, sizeof length);
     for (int64_t at = 0; at < t->n; at++) {
         int64_t *count = tiles->counts + at * t->n_loops, *size = tiles->sizes + at * t->n_tenants;
         double total = 1.0, computing = uncut;
+        unsigned cut = 0;
         for (int loop = 0; loop < t->n_loops; loop++) {
-            int dim = t->loop_dim[loop];
-            length[dim] = t->choices[loop][place[loop]];
-            count[loop] = parts_of(t->length[dim], length[dim]);
+            length[t->loop_dim[loop]] = t->choices[loop][place[loop]];
+            count[loop] = tiles->parts[loop][place[loop]];
+            cut |= (unsigned)(count[loop] > 1) << loop;
             total *= (double)count[loop];
-            computing *= (double)parts_of(length[dim], t->unrolled[dim]);
+            computing *= (double)tiles->steps[loop][place[loop]];
         }
-        for (int i = 0; i < t->n_tenants; i++) size[i] = tile_bytes(t, &t->tenants[i], length);
+        for (int i = 0; i < t->n_tenants; i++) {
+            int is_same = at > 0 && t->tenants[i].loops >> changed == 0;
+            size[i] = is_same ? size[i - t->n_tenants] : tile_bytes(t, &t->tenants[i], length);
+        }
         computing = total * (computing / t->rate + t->task_cycles);
         if (t->has_partial_sums)
             computing += total * (double)size[t->n_tenants - 1] / t->partial_bytes_per_cycle;
         tiles->total[at] = total;
         tiles->computing[at] = computing;
         tiles->told[at] = UNKNOWN;
-        tiles->fits[0][at] = (char)fits(t, tiles->room, size, count, 0);
-        tiles->fits[1][at] = (char)(tiles->fits[0][at] && fits(t, tiles->room, size, count, 1));
-        for (int loop = t->n_loops - 1; loop >= 0; loop--) {
-            if (++place[loop] < t->n_choices[loop]) break;
-            place[loop] = 0;
+        tiles->fits[0][at] = (char)fits(t, tiles->room, size, cut, 0);
+        tiles->fits[1][at] = (char)(tiles->fits[0][at] && fits(t, tiles->room, size, cut, 1));
+        for (changed = t->n_loops - 1; changed >= 0; changed--) {
+            if (++place[changed] < t->n_choices[changed]) break;
+            place[changed] = 0;
         }
+        if (changed < 0) changed = 0;
     }
 }
 
@@ -149,7 +167,7 @@ static double times_moved(
     double distinct = 1.0, again = 1.0, passes = 1.0;
     for (int i = 0; i < t->n_loops; i++) {
         passes *= (double)count[order[i]];
-        if (tenant->depends[order[i]]) {
+        if (tenant->loops >> order[i] & 1) {
             distinct *= (double)count[order[i]];
             again = passes;
         }
@@ -370,7 +388,9 @@ static PyObject *search(const Trial *t, PyObject *ask)
     size_t n = (size_t)t->n, tenants = (size_t)t->n_tenants, loops = (size_t)t->n_loops;
     Tiles tiles = {.ask = ask};
     for (int m = 0; m < t->n_memories; m++) tiles.room[m] = (Range){INT64_MIN, INT64_MAX};
-    int64_t *whole = malloc(n * (tenants + loops + 1) * sizeof(int64_t));
+    size_t n_choices = 0;
+    for (size_t loop = 0; loop < loops; loop++) n_choices += (size_t)t->n_choices[loop];
+    int64_t *whole = malloc((n * (tenants + loops + 1) + 2 * n_choices) * sizeof(int64_t));
     double *figures = malloc(n * 4 * sizeof(double));
     char *fits = malloc(2 * n);
     Moved *moved = calloc(n * (size_t)t->n_orders, sizeof(Moved));
@@ -381,6 +401,7 @@ static PyObject *search(const Trial *t, PyObject *ask)
         tiles.sizes = whole;
         tiles.counts = whole + n * tenants;
         tiles.told = whole + n * (tenants + loops);
+        tiles.divided = whole + n * (tenants + loops + 1);
         tiles.total = figures;
         tiles.computing = figures + n;
         tiles.cycles = figures + 2 * n;

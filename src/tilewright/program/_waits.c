@@ -13,6 +13,8 @@
 
 #include "waits_writes.h"
 
+#define RECENT 8 /* Tasks that were added last are not added again. */
+
 typedef struct {
     int64_t lap;
     Writes made;
@@ -202,12 +204,21 @@ static int find_last(Waits *waits, const Writes *writes, const Box *box)
     return 1;
 }
 
+/* Add a task unless it was added just now: rows next to each other have mostly the same tasks. */
+static int push_once(Numbers *found, int64_t task)
+{
+    size_t behind = found->n < RECENT ? 0 : found->n - RECENT;
+    for (size_t at = found->n; at > behind; at--)
+        if (found->items[at - 1] == task) return 1;
+    return push(found, task);
+}
+
 static int find_makers(Waits *waits, const Row *rows, size_t n, const Box *box)
 {
     for (size_t at = 0; at < n; at++)
         for (size_t number = 0; number < rows[at].made.n; number++) {
             const int64_t *entry = entry_of(&rows[at].made, number);
-            if (is_met(box, entry) && !push(&waits->found, entry[0])) return 0;
+            if (is_met(box, entry) && !push_once(&waits->found, entry[0])) return 0;
         }
     return 1;
 }
@@ -216,11 +227,11 @@ static int find_makers(Waits *waits, const Row *rows, size_t n, const Box *box)
 static int find_replaced(Waits *waits, Row *row, int64_t lap)
 {
     for (size_t number = 0; row->lap < lap && number < row->made.n; number++)
-        if (!push(&waits->found, entry_of(&row->made, number)[0])) return 0;
+        if (!push_once(&waits->found, entry_of(&row->made, number)[0])) return 0;
     size_t left = 0;
     int64_t *readers = row->readers.items;
     for (size_t at = 0; at < row->readers.n; at += 3) {
-        if (readers[at] < lap && !push(&waits->found, readers[at + 2])) return 0;
+        if (readers[at] < lap && !push_once(&waits->found, readers[at + 2])) return 0;
         if (readers[at] >= lap - 1) {
             memmove(readers + left, readers + at, 3 * sizeof(int64_t));
             left += 3;

@@ -8,6 +8,7 @@ from operator import itemgetter
 
 from tilewright.network.graph import Index, Operand, Tensor
 from tilewright.program.model import Box
+from tilewright.records import quickly_made
 from tilewright.units import packed_bytes
 
 Ranges = Mapping[str, tuple[int, int]]
@@ -47,6 +48,7 @@ def _axis(index: Index, ranges: Ranges, size: int) -> tuple[int, int]:
     return low, max(low, min(high + 1, size))
 
 
+@quickly_made
 @dataclass(frozen=True)
 class Footprint:
     """What an operand touches, remembered by the ranges of the loops that matter to it."""
@@ -54,6 +56,8 @@ class Footprint:
     operand: Operand
     shape: tuple[int, ...]
     _found: dict[object, Box] = field(default_factory=dict)
+    _solid: dict[object, Box] = field(default_factory=dict)
+    """Those of the boxes that have elements."""
 
     @cached_property
     def _key(self) -> Callable[[Ranges], object]:
@@ -68,6 +72,18 @@ class Footprint:
             for index, size in pairs
         )
 
+    def solid_box(self, ranges: Ranges) -> Box | None:
+        """The box that is touched; None if it has no element."""
+        key = self._key(ranges)
+        found = self._solid.get(key)
+        if found is not None:
+            return found
+        box = self.box(ranges)
+        if not elements(box):
+            return None
+        self._solid[key] = box
+        return box
+
     def box(self, ranges: Ranges) -> Box:
         """The box that is touched within ranges of all loops."""
         key = self._key(ranges)
@@ -81,6 +97,7 @@ class Footprint:
         return found
 
 
+@quickly_made
 @dataclass(frozen=True, slots=True)
 class _Axis:
     """What an operand touches along one axis, remembered by the ranges of its loops."""

@@ -14,13 +14,15 @@ from tilewright.program.boxes import (
     whole,
 )
 from tilewright.program.model import Access, Box, Buffer, Charge, Route, Space, Task, TaskKind, View
-from tilewright.program.places import Places
+from tilewright.program.places import Places, remedy
 from tilewright.program.ring_waits import Lap
 from tilewright.program.stages import Storage
 from tilewright.program.waits import Waits, waits_for
+from tilewright.records import quickly_made
 from tilewright.units import packed_bytes
 
 
+@quickly_made
 class Copy(NamedTuple):
     """A box that has to get from one buffer to others, all of it to each."""
 
@@ -237,9 +239,7 @@ class Builder:
     def _route(self, source: Buffer, target: Buffer) -> Route:
         found = self.places.routes.get((source.space, target.space))
         if found is None:
-            memory = self.places.memory_of
             message = f"nothing moves {source.tensor!r} from {source.space} to {target.space}"
-            pair = f"[{memory[source.space]}, {memory[target.space]}]"
-            hint = f"let a DMA engine serve the route {pair}"
+            hint = remedy(self.places, source.space, target.space)
             raise InfeasibleError(Problem(message=message, hint=hint))
         return found

@@ -1,12 +1,14 @@
 """Sharing an op out over cores: along one loop, so that the busiest core has the fewest steps."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from math import inf
 
-from tilewright.network.graph import Network
+from tilewright.network.graph import Network, Operand, Role
 from tilewright.program.boxes import Ranges, around, covering, touched
 from tilewright.program.homes import Homes
 from tilewright.program.model import Box
+from tilewright.program.places import Places
 from tilewright.program.stages import Stage
 from tilewright.program.tile_cost import TileCosts
 
@@ -23,55 +25,132 @@ class Shares:
     """Per root and core all that the core's ops read of it."""
 
 
+@dataclass(frozen=True, slots=True)
+class _Way:
+    """How data comes to the cores from outside."""
+
+    setup_cycles: int
+    bytes_per_cycle: float
+    transfers: int
+    """How many can be under way at the same time."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Share:
+    """How far a core goes along a loop, and what a stage takes then."""
+
+    dim: str
+    length: int
+    computing_cycles: int
+    setup_cycles: float
+    """Of the transfers that bring what cores need, and take away what they make."""
+    moving_cycles: float
+
+    @property
+    def cycles(self) -> tuple[float, float, int]:
+        """What takes longest, as work and transfers of several stages go on at the same time.
+
+        Where bytes take longest, however they are shared out, it is what takes longest beside them.
+        """
+        longest = max(self.computing_cycles, self.setup_cycles)
+        return max(longest, self.moving_cycles), longest, self.computing_cycles
+
+
 def shared_out(
     homes: Homes, costs: TileCosts, stages: Sequence[Stage], rows: Sequence[str]
 ) -> Shares:
     """All stages shared out; `rows` are the loops, by stage, along which cascades go."""
-    cores, setup = homes.places.cores, homes.places.setup_cycles
+    way = _way(homes.places)
     unrolled = [costs.unrolled(s.op) if s.worker == "array" else {} for s in stages]
     parts = [
-        shares(homes.network, stage, factors, cores, setup, loop)
+        shares(homes, stage, factors, way, loop)
         for stage, factors, loop in zip(stages, unrolled, rows, strict=True)
     ]
     return Shares(
-        unrolled=tuple(unrolled), parts=tuple(parts), boxes=boxes_read(homes, stages, parts)
+        unrolled=tuple(unrolled),
+        parts=tuple(parts),
+        boxes=boxes_read(homes, stages, parts),
     )
 
 
+def _way(places: Places) -> _Way:
+    """How weights come to a core; at once if they stream."""
+    origin, home = places.origin("I2"), places.home("I2")
+    if origin is not None and home is not None:
+        route = places.routes.get((origin.name, places.named(home.name, 0).name))
+        if route is not None:
+            lanes = {engine.name: engine.count for engine in places.engines}
+            return _Way(route.setup_cycles, float(route.bytes_per_cycle), lanes[route.engine])
+    return _Way(0, inf, 1)
+
+
 def shares(
-    network: Network,
-    stage: Stage,
-    unrolled: Mapping[str, int],
-    cores: int,
-    setup_cycles: int,
-    rows: str = "",
+    homes: Homes, stage: Stage, unrolled: Mapping[str, int], way: _Way, rows: str = ""
 ) -> tuple[Ranges, ...]:
     """The ranges of each core's part; fewer parts than cores where more would not help.
 
-    An op that takes less than it takes to set up one more transfer stays on one core. The loop
-    `rows`, along which all cores go through a cascade together, is not shared out.
+    An op that takes less than it takes to set up one more transfer stays on one core, and every
+    core that gets weights or data of its own from outside takes a transfer more. The loop `rows`,
+    along which all cores go through a cascade together, is not shared out.
     """
     sizes = stage.op.sizes
     full: Ranges = {dim: (0, size) for dim, size in stage.op.dims}
-    best: tuple[Ranges, ...] = (full,)
-    if cores == 1:
-        return best
+    whole = _steps(sizes, unrolled)
+    if homes.places.cores == 1 or (stage.worker == "array" and whole <= homes.places.setup_cycles):
+        return (full,)
     weights, rest, _ = stage.tileable
-    least = _steps(sizes, unrolled)
-    if stage.worker == "array" and least <= setup_cycles:
-        return best
-    for dim in (*weights, *rest) if _is_heavy(network, stage) else (*rest, *weights):
-        if dim == rows:
-            continue
-        chunk = _largest_share(sizes[dim], cores, unrolled.get(dim, 1))
-        steps = _steps({**sizes, dim: chunk}, unrolled)
-        if steps < least:
-            least = steps
-            best = tuple(
-                {**full, dim: (start, min(start + chunk, sizes[dim]))}
-                for start in range(0, sizes[dim], chunk)
-            )
-    return best
+    is_heavy = _is_heavy(homes.network, stage)
+    found = [
+        share
+        for dim in ((*weights, *rest) if is_heavy else (*rest, *weights))
+        if dim != rows
+        for share in _shares_along(dim, homes, stage, unrolled, way)
+    ]
+    # Of those that take the same, the first loop's.
+    best = min(found, key=lambda share: share.cycles, default=None)
+    if best is None or best.length == sizes[best.dim]:
+        return (full,)
+    starts = range(0, sizes[best.dim], best.length)
+    return tuple(
+        {**full, best.dim: (start, min(start + best.length, sizes[best.dim]))} for start in starts
+    )
+
+
+def _shares_along(
+    dim: str, homes: Homes, stage: Stage, unrolled: Mapping[str, int], way: _Way
+) -> Iterator[_Share]:
+    """A stage shared out along a loop over all cores, and over ever fewer."""
+    size, unit = stage.op.sizes[dim], unrolled.get(dim, 1)
+    moved = _moved(homes.network, stage)
+    own = sum(any(_walks(o, dim) for o in operands) for operands in moved)
+    common = sum(1 for operands in moved if operands) - own
+    tensors = [homes.network.by_name[o.tensor] for operands in moved for o in operands]
+    moving_cycles = sum(tensor.size_bytes for tensor in tensors) / way.bytes_per_cycle
+    lengths = (_largest_share(size, n, unit) for n in range(homes.places.cores, 0, -1))
+    for length in dict.fromkeys(lengths):
+        transfers = common + own * -(-size // length)
+        yield _Share(
+            dim=dim,
+            length=length,
+            computing_cycles=_steps({**stage.op.sizes, dim: length}, unrolled),
+            setup_cycles=transfers * way.setup_cycles / way.transfers,
+            moving_cycles=moving_cycles,
+        )
+
+
+def _moved(network: Network, stage: Stage) -> tuple[list[Operand], ...]:
+    """Constants, inputs and outputs of a network that a stage touches; those of a kind go together.
+
+    What is made and used inside the network is thought to be kept.
+    """
+    operands = (*stage.inputs, *stage.results)
+    roles: tuple[Role, ...] = ("constant", "input", "output")
+    return tuple([o for o in operands if network.by_name[o.tensor].role == r] for r in roles)
+
+
+def _walks(operand: Operand, dim: str) -> bool:
+    """Whether cores that share a loop out need different parts of an operand."""
+    return any(d == dim for axis in operand.index or () for d, _ in axis.terms)
 
 
 def _is_heavy(network: Network, stage: Stage) -> bool:

@@ -87,7 +87,9 @@ def prepare(
     places = places_of(machine)
     homes = [places.home(carrier) for carrier in ("I1", "I2", OUTPUT_OPERAND)]
     joins = homes[0] is not None and all(home == homes[0] for home in homes)
-    storage, stages = storages(network, stages_of(network, order, joins_on_array=joins))
+    bits = None if places.core.model else min(m.size_bits for m in places.core.memories)
+    made = stages_of(network, order, joins_on_array=joins, joined_bits=bits)
+    storage, stages = storages(network, made)
     return Prepared(
         network=network,
         places=places,
@@ -106,20 +108,28 @@ def laid_out(prepared: Prepared, goal: Goal, strategy: Strategy = PLAIN) -> Layo
     """
     flows = [_flow_of(prepared, cascade) for cascade in strategy.cascades]
     by_stage = {number: flow for flow in flows if flow for number in flow.cascade.stages}
+    on_all = strategy.cores is None
+    places = prepared.places if on_all else _with_cores(prepared.places, strategy.cores)
     residence = Residence(
         prepared.network,
-        prepared.places,
+        places,
         prepared.costs,
         prepared.stages,
         prepared.storage,
         goal,
         flows=by_stage,
         waiting=strategy.gone,
-        shares=prepared.shares,
+        shares=prepared.shares if on_all else {},
         tenants=prepared.tenants,
-        rollings=prepared.rollings,
+        rollings=prepared.rollings if on_all else {},
     )
     return residence.layout()
+
+
+def _with_cores(places: Places, cores: int | None) -> Places:
+    """The places with so many cores at most: the first ones."""
+    count = places.cores if cores is None else min(cores, places.cores)
+    return replace(places, core=replace(places.core, count=count))
 
 
 def _flow_of(prepared: Prepared, cascade: Cascade) -> Flow | None:

@@ -12,6 +12,7 @@ from functools import cached_property
 from typing import Literal, NamedTuple
 
 from tilewright.mapping.search import Mapped
+from tilewright.records import quickly_made
 
 Box = tuple[tuple[int, int], ...]
 """Half-open ranges, one per axis of a tensor."""
@@ -74,6 +75,7 @@ class Route:
         return self.setup_cycles + -(-size_bytes * width.denominator // width.numerator)
 
 
+@quickly_made
 @dataclass(frozen=True, slots=True)
 class View:
     """Where a buffer lies inside another: at `origin`, in that buffer's tensor's coordinates.
@@ -85,6 +87,7 @@ class View:
     origin: tuple[int, ...] | None = None
 
 
+@quickly_made
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Buffer:
     """A box of a tensor in one space, dense and row-major unless it is a view of another buffer.
@@ -101,6 +104,7 @@ class Buffer:
     view: View | None = None
 
 
+@quickly_made
 class Access(NamedTuple):
     """A box, in the coordinates of the buffer's tensor, that a task reads or writes there."""
 
@@ -108,6 +112,7 @@ class Access(NamedTuple):
     box: Box
 
 
+@quickly_made
 @dataclass(frozen=True, slots=True)
 class Charge:
     """What a task does at one memory: bytes read and written there, and their energy.
@@ -121,6 +126,7 @@ class Charge:
     energy_pj: float
 
 
+@quickly_made
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Task:
     """A unit of work on one engine.
@@ -181,6 +187,7 @@ class Program:
         return buffer if view is None else view.buffer
 
 
+@quickly_made
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Slot:
     """When and on which of an engine's instances a task runs: [start_cycle, end_cycle)."""

@@ -35,10 +35,10 @@ def one_box(lengths: Mapping[str, int], op: Op) -> bool:
 def _pair(axis: Index, sizes: Mapping[str, int]) -> tuple[str, str] | None:
     """The inner and the outer loop of an axis that has two, one going on where the other ends."""
     terms = sorted((factor, dim) for dim, factor in axis.terms if sizes[dim] > 1)
-    if len(terms) != 2 or axis.divisor != 1:
+    if len(terms) != 2 or axis.divisor != 1 or axis.reach:
         return None
     (short, inner), (long, outer) = terms
-    return (inner, outer) if short > 0 and (sizes[inner] - 1) * short < long else None
+    return (inner, outer) if short == 1 and sizes[inner] <= long else None
 
 
 def _walked(op: Op, name: str) -> dict[str, None]:

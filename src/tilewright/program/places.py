@@ -25,6 +25,10 @@ WRITE: tuple[Direction, ...] = ("fh", "fl")
 ONCE = ("sensor", "noc")
 """Kinds of source that hand out every value once."""
 
+LINKED_CORES = 16
+"""With more cores, nothing is moved from one core's scratchpads to another's: there would be as
+many routes as pairs of cores."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class Places:
@@ -56,9 +60,8 @@ class Places:
     def _named(self) -> Mapping[tuple[str, int], Space]:
         return {
             (space.memory, core): space
-            for core in range(self.core.count)
             for space in self.spaces
-            if space.core in (core, None)
+            for core in (range(self.core.count) if space.core is None else (space.core,))
         }
 
     @cached_property
@@ -119,7 +122,8 @@ def places_of(machine: Machine) -> Places:
     core = machine.cores[0]
     spaces = (*_spaces(machine, core), *_ends(machine))
     dma, assumed = _dma(machine, core)
-    ports = {s.name: _lanes(machine, s, dma[0]) for s in spaces if s.kind == "external"}
+    widest = max(engine.bits_per_cycle for engine in dma)
+    ports = {s.name: _lanes(machine, s, widest) for s in spaces if s.kind == "external"}
     engines = [
         Engine(name=name, count=1)
         for number in range(core.count)
@@ -138,8 +142,24 @@ def places_of(machine: Machine) -> Places:
         spaces=spaces,
         engines=tuple(engines),
         routes=routes,
-        assumptions=(*assumed, *_assumptions(machine, core)),
+        assumptions=(*assumed, *_idle(machine.dma, routes), *_assumptions(machine, core)),
     )
+
+
+def remedy(places: Places, source: str, target: str) -> str:
+    """What would let transfers go from one space to another that has no route."""
+    memories = {memory.name: memory for memory in places.machine.memories}
+    sides: tuple[tuple[str, tuple[Direction, ...], str], ...] = (
+        (source, READ, "read"),
+        (target, WRITE, "written"),
+    )
+    for name, directions, what in sides:
+        memory = memories.get(places.memory_of[name])
+        if memory is not None and _port(memory, directions) is None:
+            uses = " or ".join(directions)
+            return f"let {memory.name} be {what}: give it a port with a use {uses}"
+    pair = f"[{places.memory_of[source]}, {places.memory_of[target]}]"
+    return f"let a DMA engine serve the route {pair}"
 
 
 @cache
@@ -163,6 +183,10 @@ def _assumptions(machine: Machine, core: Core) -> Iterator[str]:
         yield f"only cores of the kind {core.name!r} are used"
     if core.count > 1:
         yield "a transfer can write the same bytes to several cores at once"
+    if machine.links:
+        yield f"nothing goes over the links {', '.join(link.name for link in machine.links)}"
+    if any(memory.leakage_pw_per_bit for memory in machine.levels(core)):
+        yield "leakage is not counted"
 
 
 def _spaces(machine: Machine, core: Core) -> Iterator[Space]:
@@ -222,12 +246,23 @@ def _dma(machine: Machine, core: Core) -> tuple[tuple[DmaEngine, ...], list[str]
     return (engine,), [f"no DMA engine is declared: one of {max(widths)} bit a cycle serves"]
 
 
+def _idle(dma: tuple[DmaEngine, ...], routes: Mapping[tuple[str, str], Route]) -> Iterator[str]:
+    """Declared engines that serve no route: wider ones do, or memories lack a port."""
+    used = {route.engine for route in routes.values()}
+    idle = [e.name for e in dma if not any(_queue(e, queue) in used for queue in range(e.queues))]
+    if idle:
+        yield f"the DMA engines {', '.join(idle)} are never used"
+
+
 def _queue(engine: DmaEngine, queue: int) -> str:
     return engine.name if engine.queues == 1 else f"{engine.name}.{queue}"
 
 
-def _lanes(machine: Machine, space: Space, dma: DmaEngine) -> tuple[Engine, Engine]:
-    """The read and the write side of an external memory; one and the same if a port does both."""
+def _lanes(machine: Machine, space: Space, bits_per_cycle: int) -> tuple[Engine, Engine]:
+    """The read and the write side of an external memory; one and the same if a port does both.
+
+    They have as many lanes as transfers of this width can go on at the same time.
+    """
     memory = next(m for m in machine.memories if m.name == space.memory)
     read, write = _port(memory, READ), _port(memory, WRITE)
     first = read or write
@@ -236,7 +271,7 @@ def _lanes(machine: Machine, space: Space, dma: DmaEngine) -> tuple[Engine, Engi
     sides = []
     for port in (read or first, write or first):
         alike = [p for p in memory.ports if p.kind == port.kind]
-        lanes = sum(max(1, p.bits_per_cycle // dma.bits_per_cycle) for p in alike)
+        lanes = sum(max(1, p.bits_per_cycle // bits_per_cycle) for p in alike)
         sides.append(Engine(name=f"{space.name}.{port.name}", count=lanes))
     return sides[0], sides[1]
 
@@ -262,8 +297,9 @@ def _routes(
     dma: tuple[DmaEngine, ...],
     ports: Mapping[str, tuple[Engine, Engine]],
 ) -> Iterator[Route]:
+    reach = _reach(machine, spaces)
     for source in spaces:
-        for target in spaces:
+        for target in reach[source.core]:
             if source == target or source.kind == "sink" or target.kind == "source":
                 continue
             if source.kind != "scratchpad" and target.kind != "scratchpad":
@@ -287,15 +323,37 @@ def _routes(
             )
 
 
+def _reach(machine: Machine, spaces: tuple[Space, ...]) -> Mapping[int | None, tuple[Space, ...]]:
+    """Spaces that may be reached from those of a core, or from those of all cores together."""
+    if machine.cores[0].count <= LINKED_CORES:
+        return dict.fromkeys((space.core for space in spaces), spaces)
+    by_core: dict[int | None, list[Space]] = {}
+    for space in spaces:
+        by_core.setdefault(space.core, []).append(space)
+    common = by_core.get(None, [])
+    near = {core: (*own, *common) for core, own in by_core.items()}
+    return {**near, None: spaces}
+
+
 def _mover(source: Space, target: Space, dma: tuple[DmaEngine, ...]) -> DmaEngine | None:
-    """What moves bytes between two spaces; sources and sinks do it themselves."""
+    """What moves bytes between two spaces: the widest engine; sources and sinks do it alone."""
     for end in (source, target):
         if end.kind in ("source", "sink"):
             return DmaEngine(
                 name=end.name, ports=1, queues=1, bits_per_cycle=2**20, setup_cycles=0, routes=()
             )
     pair = (source.memory, target.memory)
-    return next((e for e in dma if not e.routes or pair in e.routes), None)
+    serving = [e for e in dma if not e.routes or pair in e.routes]
+    if not serving:
+        return None
+    best = max(serving, key=lambda engine: (engine.bits_per_cycle, -engine.setup_cycles))
+    alike = [
+        engine
+        for engine in serving
+        if (engine.bits_per_cycle, engine.setup_cycles) == (best.bits_per_cycle, best.setup_cycles)
+    ]
+    # Of several that are as good, one takes what comes in, and another what goes out.
+    return alike[0] if source.kind != "scratchpad" else alike[-1]
 
 
 def _side(

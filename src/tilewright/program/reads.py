@@ -13,8 +13,10 @@ from tilewright.program.model import Access, Box, Space, TaskKind
 from tilewright.program.pieces import Pieces
 from tilewright.program.rings import Ring
 from tilewright.program.uses import Use
+from tilewright.records import quickly_made
 
 
+@quickly_made
 @dataclass(frozen=True, slots=True)
 class _Source:
     """Where a core finds an operand, as long as no rolling buffers come or go."""
@@ -58,13 +60,13 @@ class Reads:
         if source is None:
             source = self._sources[key] = self._source(use, core)
         lies_in, target = source.lies_in, source.target
+        cores = sharing if source.is_outside else (core,)
         if isinstance(lies_in, int):
-            found: Sequence[Access] = (Access(lies_in, box),)
-        else:
-            found = self._in_rows(lies_in, use, box, core)
+            access = Access(lies_in, box)
+            return (access if target is None else self._brought(use, access, source, cores),)
+        found = self._in_rows(lies_in, use, box, core)
         if target is None:
             return found
-        cores = sharing if source.is_outside else (core,)
         return [self._brought(use, access, source, cores) for access in found]
 
     def _source(self, use: Use, core: int) -> _Source:

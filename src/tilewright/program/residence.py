@@ -66,7 +66,7 @@ class Residence:
     """Per root and core all that the core's ops read of it."""
     gone: dict[str, None] = field(default_factory=dict)
     """Roots that are not kept, in the order in which that was decided."""
-    _tilings: dict[object, Tiling | None] = field(default_factory=dict)
+    _tilings: dict[object, tuple[Tiling | None]] = field(default_factory=dict)
     _chosen: dict[int, Tiling | None] = field(default_factory=dict)
     """By stage, what was chosen when it was last looked at."""
     _partials: dict[int, Tenant | None] = field(default_factory=dict)
@@ -318,9 +318,11 @@ class Residence:
 
     def _tiling_of(self, number: int, work: Work) -> Tiling | None:
         key = work.key
-        if key not in self._tilings:
-            self._tilings[key] = self._choose(work, self.stages[number])
-        return self._tilings[key]
+        known = self._tilings.get(key)
+        if known is None:
+            # Looked up only once more: the key takes long to hash.
+            known = self._tilings[key] = (self._choose(work, self.stages[number]),)
+        return known[0]
 
     def _choose(self, work: Work, stage: Stage) -> Tiling | None:
         found, quick = choose(work, self.goal), self.costs.cycles_of(stage, quickly=True)

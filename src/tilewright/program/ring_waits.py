@@ -9,8 +9,10 @@ from dataclasses import dataclass, field
 from tilewright.program.boxes import shifted
 from tilewright.program.model import Access, Box
 from tilewright.program.writers import Written
+from tilewright.records import quickly_made
 
 
+@quickly_made
 @dataclass(frozen=True, slots=True)
 class Lap:
     """Rows of a tensor in a ring, which was full `number` times before.

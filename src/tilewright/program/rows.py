@@ -12,6 +12,7 @@ from tilewright.network.graph import Network, Op, Operand
 from tilewright.program.boxes import meet, shifted, whole
 from tilewright.program.model import Box
 from tilewright.program.stages import Stage, Storage
+from tilewright.records import quickly_made
 
 REDUCING_KINDS = ("average_pool", "max_pool")
 """Kinds of ops whose result can be made of some rows after the other: sums, or the largest."""
@@ -20,6 +21,7 @@ SUM_BITS = 32
 """Of the sums that means are made of."""
 
 
+@quickly_made
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RowRead:
     """Rows of a tensor that a stage reads, as a function of the rows that it makes.
@@ -46,6 +48,7 @@ class RowRead:
         return first, max(first, min(last + 1, self.size))
 
 
+@quickly_made
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StageRows:
     """The loop of a stage that walks the rows of its result, and what it reads for them."""

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import product
 
-from tilewright.program.boxes import Ranges, elements
+from tilewright.program.boxes import Ranges
 from tilewright.program.model import Box
 from tilewright.program.slicing import ranges_of
 from tilewright.program.tile import Tiling
@@ -82,7 +82,7 @@ class StageTiles:
     def _sums_of(self, ranges: Ranges) -> Sums:
         """Which part of its sums a tile adds."""
         loops = self.uses.stage.summed
-        if all(ranges[dim] == (0, size) for dim, size in loops):
+        if [ranges[dim] for dim, _ in loops] == [(0, size) for _, size in loops]:
             return WHOLE_SUM
         return Sums(
             continued=any(ranges[dim][0] > 0 for dim, _ in loops),
@@ -90,19 +90,19 @@ class StageTiles:
         )
 
     def _tile(self, core: int, part: Ranges, ranges: Ranges, sums: Sums) -> Tile:
-        op = self.uses.stage.op
         reads = []
         for use in self.uses.inputs:
-            box = use.footprint.box(part if use.comes_whole else ranges)
-            if elements(box):
+            box = use.footprint.solid_box(part if use.comes_whole else ranges)
+            if box is not None:
                 reads.append((use, box))
+        spans = tuple([(dim, start, stop) for dim, (start, stop) in ranges.items()])
         return Tile(
             core=core,
-            name=label(op.name, ranges, self._sizes),
+            name=label(self.uses.stage.op.name, spans, self._sizes),
             ranges=ranges,
             sums=sums,
-            spans=tuple([(dim, start, stop) for dim, (start, stop) in ranges.items()]),
-            shape=tuple([stop - start for start, stop in ranges.values()]),
+            spans=spans,
+            shape=tuple([stop - start for _, start, stop in spans]),
             reads=tuple(reads),
             results=tuple([use.footprint.box(ranges) for use in self.uses.results]),
         )
@@ -120,4 +120,6 @@ def _tile_ranges(
         for dim in order
     ]
     for spans in product(*steps):
-        yield {**ranges, **dict(zip(order, spans, strict=True))}
+        tile = dict(ranges)
+        tile.update(zip(order, spans, strict=True))
+        yield tile

@@ -15,6 +15,7 @@ from tilewright.mapping.nest import runs_on_array
 from tilewright.network.graph import Index, Network, Op, Operand, Tensor
 from tilewright.network.kinds import KIND_CLASSES
 from tilewright.program.tile import tileable
+from tilewright.records import quickly_made
 
 _IN_PASSING = """
 relu relu6 leaky_relu prelu clip batch_norm add sub mul div quantize dequantize requantize cast
@@ -64,6 +65,7 @@ class Stage:
         return tuple([(d, n) for d, n in self.op.dims if d not in walked]) if known else ()
 
 
+@quickly_made
 @dataclass(frozen=True, slots=True)
 class Storage:
     """Where a tensor's elements lie: in the storage of `root`, from `origin` on.
@@ -91,10 +93,17 @@ def _over_loops_of(op: Op, fused: Op, operand: Operand) -> Operand:
     )
 
 
-def stages_of(network: Network, order: Sequence[Op], *, joins_on_array: bool) -> tuple[Stage, ...]:
+def stages_of(
+    network: Network,
+    order: Sequence[Op],
+    *,
+    joins_on_array: bool,
+    joined_bits: int | None = None,
+) -> tuple[Stage, ...]:
     """The stages, in the given order of ops; views are left in, as stages of their own.
 
-    `joins_on_array`: whether the array also adds (or multiplies) two activations.
+    `joins_on_array`: whether the array also adds (or multiplies) two activations, of `joined_bits`
+    an element at most.
     """
     readers = Counter(o.tensor for op in network.ops for o in op.inputs)
     found: list[Stage] = []
@@ -105,9 +114,16 @@ def stages_of(network: Network, order: Sequence[Op], *, joins_on_array: bool) ->
             found[at] = replace(found[at], fused=(*found[at].fused, op))
         else:
             at = len(found)
-            found.append(Stage(op=op, fused=(), worker=_worker(network, op, joins_on_array)))
+            joins = joins_on_array and (joined_bits is None or _bits(network, op) <= joined_bits)
+            found.append(Stage(op=op, fused=(), worker=_worker(network, op, joins)))
         maker.update((o.tensor, at) for o in op.outputs)
     return tuple(found)
+
+
+def _bits(network: Network, op: Op) -> int:
+    """The widest element of what an op joins or makes."""
+    joined = (*op.outputs, *(operand for operand in op.inputs if operand.name in ("I", "W")))
+    return max(network.by_name[operand.tensor].bits for operand in joined)
 
 
 def _worker(network: Network, op: Op, joins_on_array: bool) -> Worker:

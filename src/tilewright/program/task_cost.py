@@ -38,7 +38,11 @@ class TaskCosts:
         return vector_engine(core) if self.costs.core_model is None else core_engine(core)
 
     def cost(
-        self, stage: Stage, tile: Tile, reads: Sequence[Access], writes: Sequence[Access]
+        self,
+        stage: Stage,
+        tile: Tile,
+        reads: Sequence[Access],
+        writes: Sequence[Access],
     ) -> TileCost:
         """Cycles and charges of a tile.
 
@@ -46,14 +50,20 @@ class TaskCosts:
             InfeasibleError: the tile has no mapping.
         """
         if stage.worker == "move":
-            return self._moving(reads, writes)
+            return self._moving(stage, tile, reads, writes)
         passing = elements(writes[0].box) if stage.fused and not tile.sums.unfinished else None
         if stage.worker == "array":
             return self._array_cost(stage, tile, passing)
         return self._with_fused(self._vector_cost(stage, tile, reads, writes), stage, passing)
 
     def _array_cost(self, stage: Stage, tile: Tile, passing: int | None) -> TileCost:
-        key = (stage.op.name, tile.shape, tile.sums.continued, tile.sums.unfinished, passing)
+        key = (
+            stage.op.name,
+            tile.shape,
+            tile.sums.continued,
+            tile.sums.unfinished,
+            passing,
+        )
         found = self._on_array.get(key)
         if found is None:
             found = self.costs.of_stage(stage, tile.lengths, tile.sums)
@@ -68,16 +78,27 @@ class TaskCosts:
         return TileCost(cycles=cost.cycles, charges=charges, mapping=cost.mapping)
 
     def _vector_cost(
-        self, stage: Stage, tile: Tile, reads: Sequence[Access], writes: Sequence[Access]
+        self,
+        stage: Stage,
+        tile: Tile,
+        reads: Sequence[Access],
+        writes: Sequence[Access],
     ) -> TileCost:
         lengths = tile.lengths
         points = prod(lengths.values())
-        found = self.costs.on_vector_unit(points, self._bytes(reads), self._bytes(writes))
+        read = self._read_bytes(stage, tile, reads)
+        found = self.costs.on_vector_unit(points, read, self._bytes(writes))
         return self.costs.by_core_model(found, stage, lengths, tile.sums)
 
-    def _moving(self, reads: Sequence[Access], writes: Sequence[Access]) -> TileCost:
+    def _moving(
+        self,
+        stage: Stage,
+        tile: Tile,
+        reads: Sequence[Access],
+        writes: Sequence[Access],
+    ) -> TileCost:
         """The cost of rearranging elements: on a DMA engine if one serves, else the vector unit."""
-        read, written = self._bytes(reads), self._bytes(writes)
+        read, written = self._read_bytes(stage, tile, reads), self._bytes(writes)
         route = self._way(reads, writes)
         if route is None:
             return self.costs.on_vector_unit(sum(elements(w.box) for w in writes), read, written)
@@ -87,11 +108,32 @@ class TaskCosts:
         return TileCost(cycles=route.cycles(size), charges=tuple(charges))
 
     def _way(self, reads: Sequence[Access], writes: Sequence[Access]) -> Route | None:
-        """The route of a task that rearranges elements; a tile of nothing but padding has none."""
+        """The route of a task that rearranges elements.
+
+        A tile of nothing but padding has none, and a core rearranges by itself what stays in
+        scratchpads of the same kind: cores do so at the same time.
+        """
         if not reads:
             return None
-        pair = (self._space(reads[0]), self._space(writes[0]))
-        return self.places.routes.get(pair)
+        source, target = self._space(reads[0]), self._space(writes[0])
+        memories = self.places.memory_of
+        if memories[source] == memories[target]:
+            return None
+        return self.places.routes.get((source, target))
+
+    def _read_bytes(self, stage: Stage, tile: Tile, reads: Sequence[Access]) -> dict[str, int]:
+        """Bytes read by memory; of a table in which elements are looked up, those found."""
+        if stage.op.kind != "gather":
+            return self._bytes(reads)
+        network, buffers = self.builder.network, self.builder.buffers
+        tables = [operand.tensor for operand in stage.inputs if operand.is_searched]
+        found = size_bytes(tile.results[0], network.by_name[stage.results[0].tensor])
+        total: dict[str, int] = {}
+        for access in reads:
+            is_table = buffers[access.buffer].tensor in tables
+            for memory, size in self._bytes([access]).items():
+                total[memory] = total.get(memory, 0) + (min(size, found) if is_table else size)
+        return total
 
     def _bytes(self, accesses: Sequence[Access]) -> dict[str, int]:
         """Bytes touched by memory."""

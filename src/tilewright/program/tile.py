@@ -88,8 +88,14 @@ def _leads_everywhere(dim: str, axes: Sequence[Index], sizes: Mapping[str, int])
 def _leads(dim: str, axis: Index, sizes: Mapping[str, int]) -> bool:
     terms = [(d, factor) for d, factor in axis.terms if sizes[d] > 1]
     step = dict(terms)[dim]
-    return axis.divisor == 1 and all(
-        0 < factor < step and (sizes[d] - 1) * factor < step for d, factor in terms if d != dim
+    return (
+        axis.divisor == 1
+        and axis.reach < max(1, abs(step))
+        and all(
+            0 < factor < step and (sizes[d] - 1) * factor + axis.reach < step
+            for d, factor in terms
+            if d != dim
+        )
     )
 
 
@@ -161,6 +167,9 @@ def _cuts(work: Work, *, everywhere: bool) -> list[Cuts]:
         weights, rest, sums = ([d for d in loops if lengths[d] > 1] for loops in groups)
         inner = [d for d in within if lengths[d] > 1]
         rest = [*at_most, *(d for d in rest if d not in at_most)]
+        if work.partial is None:
+            # Unfinished sums have no place to wait in.
+            sums = []
         if everywhere:
             tried = [weights + inner + rest, weights + inner + rest + sums]
         else:
@@ -170,8 +179,15 @@ def _cuts(work: Work, *, everywhere: bool) -> list[Cuts]:
                 both = first + inner[:1]
                 tried += [both + rest[:1], both + sums[:1]]
         groups = ([*groups[0], *inner], groups[1], groups[2])
+        tried = [_with_outer(loops, within) for loops in tried]
         work.known.cuts[key] = [_lengths_of(work, loops, groups) for loops in _distinct(tried)]
     return work.known.cuts[key]
+
+
+def _with_outer(loops: Sequence[str], within: Mapping[str, str]) -> list[str]:
+    """The loops and, where one is within another, that one: its tiles have to be single steps."""
+    around = [within[dim] for dim in loops if dim in within]
+    return [*loops, *(dim for dim in dict.fromkeys(around) if dim not in loops)]
 
 
 def _loops(work: Work) -> tuple[Groups, Mapping[str, str]]:

@@ -28,12 +28,14 @@ from tilewright.program.places import Places
 from tilewright.program.stage_kinds import StageKinds
 from tilewright.program.stages import Stage
 from tilewright.program.work import Known
+from tilewright.records import quickly_made
 
 UNLIMITED: Final = 2**62
 CARRIERS: Final[Mapping[str, str]] = dict(DEFAULT_LINKS)
 """Which operand of the array carries which letter of a nest."""
 
 
+@quickly_made
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TileCost:
     """Cycles and charges of a compute task; `mapping` is its index among all mappings, if any."""
@@ -43,6 +45,7 @@ class TileCost:
     mapping: int | None = None
 
 
+@quickly_made
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sums:
     """Which part of a sum a task adds: it may start from partial sums, and may leave some."""
@@ -147,9 +150,13 @@ class TileCosts:
         sizes = stage.op.sizes
         sums = [(loop, sizes[loop]) for loop in stage.tileable[2]]
 
+        whole, part = (False, False), (True, True)
+
         def cycles(lengths: Mapping[str, int]) -> int | None:
-            cut = any(lengths[loop] < size for loop, size in sums)
-            return model.cycles(stage, lengths, (cut, cut))
+            for loop, size in sums:
+                if lengths[loop] < size:
+                    return model.cycles(stage, lengths, part)
+            return model.cycles(stage, lengths, whole)
 
         return cycles
 

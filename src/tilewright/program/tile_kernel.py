@@ -10,6 +10,7 @@ from math import prod
 from typing import NamedTuple
 
 from tilewright.program.work import NEARLY, TASK_CYCLES, TOLD, Scope, Tenant, Tiling, Trial
+from tilewright.records import quickly_made
 
 try:
     from tilewright.program import _tiles
@@ -53,6 +54,7 @@ def best_tiling(
     return None if best is None else _tiling(trial, best), scope
 
 
+@quickly_made
 class _Best(NamedTuple):
     """The best combination for an order of the tiles, as the search answers it."""
 

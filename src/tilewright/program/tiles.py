@@ -47,9 +47,7 @@ def tiles_in(part: Ranges, tiling: Tiling) -> int:
     return prod(-(-(part[d][1] - part[d][0]) // tiling.lengths[d]) for d in tiling.order)
 
 
-def label(name: str, ranges: Ranges, sizes: Mapping[str, int]) -> str:
+def label(name: str, spans: Sequence[tuple[str, int, int]], sizes: Mapping[str, int]) -> str:
     """An op's name, with the ranges of the loops that are cut: those shorter than their sizes."""
-    cut = [
-        f"{dim}{start}:{stop}" for dim, (start, stop) in ranges.items() if stop - start < sizes[dim]
-    ]
+    cut = [f"{dim}{start}:{stop}" for dim, start, stop in spans if stop - start < sizes[dim]]
     return f"{name} [{' '.join(cut)}]" if cut else name

@@ -23,7 +23,7 @@ typedef struct {
     int memory, is_constant, is_result, n_axes;
     int64_t bits, elements;
     Axis axes[AXES];
-    int depends[LOOPS];
+    unsigned loops; /* Bits of those that its tiles depend on. */
     double bytes_per_cycle, setup_cycles, pj_per_byte;
 } Tenant;
 
@@ -75,7 +75,7 @@ static void read_tenant(Reader *r, const Trial *t, Tenant *tenant)
             axis->dims[i] = take(r, 0, t->n_dims - 1);
             axis->factors[i] = take(r, 0, INT64_MAX);
             for (int loop = 0; loop < t->n_loops; loop++)
-                if (t->loop_dim[loop] == axis->dims[i]) tenant->depends[loop] = 1;
+                if (t->loop_dim[loop] == axis->dims[i]) tenant->loops |= 1u << loop;
         }
     }
 }

@@ -7,8 +7,10 @@ from tilewright.network.graph import Operand
 from tilewright.program.boxes import Footprint
 from tilewright.program.homes import Homes
 from tilewright.program.stages import Stage
+from tilewright.records import quickly_made
 
 
+@quickly_made
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Use:
     """An operand of a stage, the storage it lies in, and the memory in which tiles want it."""
@@ -35,6 +37,9 @@ class StageUses:
     sums: Use
     """The result of the stage's op while its sums are unfinished."""
 
+    streams: bool
+    """Whether tiles may read or write some of it where it lies outside the scratchpads."""
+
     @property
     def constants(self) -> tuple[str, ...]:
         """Constants that are read."""
@@ -44,11 +49,14 @@ class StageUses:
 def stage_uses(homes: Homes, stage: Stage) -> StageUses:
     """What the tiles of a stage use."""
     home = homes.places.home(OUTPUT_OPERAND)
+    inputs = tuple(_input(homes, stage, operand) for operand in stage.inputs)
+    results = tuple(_use(homes, o, homes.where(stage, o)) for o in stage.results)
     return StageUses(
         stage=stage,
         fused=tuple(op.name for op in stage.fused),
-        inputs=tuple(_input(homes, stage, operand) for operand in stage.inputs),
-        results=tuple(_use(homes, o, homes.where(stage, o)) for o in stage.results),
+        inputs=inputs,
+        results=results,
+        streams=not all(use.memory for use in (*inputs, *results)),
         sums=_use(homes, stage.op.outputs[0], None if home is None else home.name),
     )
 

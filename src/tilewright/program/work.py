@@ -153,6 +153,7 @@ class Work:
         return replace(self, tenants=(*self.tenants, self.partial))
 
 
+@quickly_made
 @dataclass(frozen=True, kw_only=True)
 class Tiling:
     """Tile lengths by loop, and the order of the tiles, outermost loop first.
@@ -213,6 +214,7 @@ class Candidates:
     rows: tuple[Row, ...]
 
 
+@quickly_made
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Trial:
     """What is tried: the lengths of some loops, and the orders of their tiles."""

@@ -8,9 +8,13 @@ from tilewright.network.graph import Network
 from tilewright.program.model import Timetable
 from tilewright.replay.check_accesses import accesses_of
 from tilewright.replay.check_data import data_problems
+from tilewright.replay.check_given import given_problems
+from tilewright.replay.check_mappings import mapping_problems
 from tilewright.replay.check_memory import memory_problems
 from tilewright.replay.check_network import network_problems, same_data_of
 from tilewright.replay.check_offsets import offsets_of
+from tilewright.replay.check_ops import op_problems
+from tilewright.replay.check_routes import route_problems
 from tilewright.replay.check_structure import structure_problems
 from tilewright.replay.check_tiles import tile_problems, tiles_of
 from tilewright.replay.check_time import time_problems
@@ -53,6 +57,10 @@ def _problems(timetable: Timetable, network: Network | None) -> list[Problem]:
         found += [
             *network_problems(timetable.program, network, tiles),
             *tile_problems(timetable.program, network, accesses, tiles),
+            *op_problems(timetable, network, tiles),
+            *given_problems(timetable.program, network),
+            *route_problems(timetable.program, network),
+            *mapping_problems(timetable.program, network, tiles),
         ]
     return found
 

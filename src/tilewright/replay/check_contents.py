@@ -6,12 +6,14 @@ from typing import NamedTuple
 import numpy as np
 
 from tilewright.program.model import Box
+from tilewright.records import quickly_made
 from tilewright.replay.check_boxes import Boxes, box_array, common, contains, minus, overlaps
 
 FEW_PIECES = 32
 """Up to so many pieces are compared one by one; any limit from 8 to 64 takes the same time."""
 
 
+@quickly_made
 class Piece(NamedTuple):
     """What a box of a root holds: data of `tensors`, made by one task.
 

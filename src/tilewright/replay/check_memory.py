@@ -3,18 +3,19 @@
 from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Iterator
-from math import prod
 from typing import NamedTuple
 
 import numpy as np
 
 from tilewright.errors import Problem
 from tilewright.program.model import Buffer, Space, Timetable
+from tilewright.records import quickly_made
 from tilewright.replay.check_accesses import Accesses
-from tilewright.replay.check_boxes import shape_of, volume
+from tilewright.replay.check_boxes import volume
 from tilewright.replay.check_time import slot_times
 
 
+@quickly_made
 class Life(NamedTuple):
     """A root's cycles [begin, end) and bytes [address, top) in its space."""
 
@@ -96,12 +97,9 @@ def _view_addresses(timetable: Timetable) -> Iterator[Problem]:
             elements = volume(root.box)
             if not elements or root.size_bytes % elements:
                 continue
-            steps = [prod(shape_of(root.box)[axis + 1 :]) for axis in range(len(root.box))]
-            starts = [begin for begin, _ in root.box]
-            inside = sum(
-                (here - start) * step
-                for here, start, step in zip(buffer.view.origin, starts, steps, strict=True)
-            )
+            inside = 0
+            for here, (begin, end) in zip(buffer.view.origin, root.box, strict=True):
+                inside = inside * (end - begin) + here - begin
             at += inside * root.size_bytes // elements
         if address != at:
             yield Problem(

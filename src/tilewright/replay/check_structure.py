@@ -4,6 +4,7 @@ Nothing else can be checked before this holds.
 """
 
 from collections.abc import Iterator, Sequence
+from itertools import chain
 
 import numpy as np
 
@@ -30,18 +31,22 @@ def structure_problems(timetable: Timetable, accesses: Accesses) -> Iterator[Pro
                     message=f"`{role}` names buffer {buffer_number}, which does not exist"
                 )
     engines = {engine.name for engine in program.engines}
-    outside = _tasks_outside(program, accesses)
-    for number, task in enumerate(program.tasks):
-        is_known = task.engine in engines and engines.issuperset(task.ports)
-        if number in outside or not is_known or not _are_tasks(program, task.after):
-            yield from _task_problems(program, task, engines)
+    for number in _suspect_tasks(program, accesses, engines):
+        yield from _task_problems(program, program.tasks[number], engines)
     for one, other in timetable.edges:
         if not (0 <= one < len(program.tasks) and 0 <= other < len(program.tasks)):
             yield Problem(message=f"edge ({one}, {other}) names a task that does not exist")
 
 
-def _are_tasks(program: Program, numbers: Sequence[int]) -> bool:
-    return not numbers or (min(numbers) >= 0 and max(numbers) < len(program.tasks))
+def _suspect_tasks(program: Program, accesses: Accesses, engines: set[str]) -> Sequence[int]:
+    """Tasks to be looked at: those that touch something outside, or all if any names what does not
+    exist."""
+    named = {name for t in program.tasks for name in (t.engine, *t.ports)}
+    after = list(chain.from_iterable(task.after for task in program.tasks))
+    are_tasks = not after or (min(after) >= 0 and max(after) < len(program.tasks))
+    if named <= engines and are_tasks:
+        return sorted(_tasks_outside(program, accesses))
+    return range(len(program.tasks))
 
 
 def _tasks_outside(program: Program, accesses: Accesses) -> set[int]:

@@ -32,13 +32,14 @@ def tiles_of(program: Program, network: Network) -> list[Box | None]:
     A dim that the task's tile does not name is whole.
     """
     dims = {op.name: op.dims for op in network.ops}
-    tiles: list[Box | None] = []
-    for task in program.tasks:
-        tile = {dim: (begin, end) for dim, begin, end in task.tile}
-        whole = dims.get(task.op)
-        ends = None if whole is None else [tile.get(dim, (0, size)) for dim, size in whole]
-        tiles.append(None if ends is None else tuple(ends))
-    return tiles
+    return [None if task.op not in dims else _tile(task, dims[task.op]) for task in program.tasks]
+
+
+def _tile(task: Task, dims: Sequence[tuple[str, int]]) -> Box:
+    if [dim for dim, _, _ in task.tile] == [dim for dim, _ in dims]:
+        return tuple([(begin, end) for _, begin, end in task.tile])
+    named = {dim: (begin, end) for dim, begin, end in task.tile}
+    return tuple([named.get(dim, (0, size)) for dim, size in dims])
 
 
 def tile_problems(

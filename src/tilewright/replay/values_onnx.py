@@ -1,6 +1,6 @@
 """Values of constants in an ONNX file, those that the reader works out itself included."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
 import numpy as np
@@ -11,6 +11,8 @@ from onnx.reference import ReferenceEvaluator
 from tilewright.errors import InputError, Problem
 from tilewright.network.graph import Network
 from tilewright.network.onnx_reader.protobuf import load_with_values
+from tilewright.network.onnx_reader.walk import read_constants
+from tilewright.replay.kernels.quantise import dtype_of
 from tilewright.replay.kernels.tile import Array
 
 _LATER_OPSETS = (19, 21)
@@ -23,11 +25,20 @@ def stored_constants(network: Network, path: Path) -> dict[str, Array]:
         InputError: one is neither stored nor computed from what is, or external data is missing.
     """
     model = load_with_values(path)
-    found = {tensor.name: numpy_helper.to_array(tensor) for tensor in model.graph.initializer}
+    graphs = list(_graphs(model.graph))
+    found = {
+        tensor.name: numpy_helper.to_array(tensor)
+        for graph in graphs
+        for tensor in graph.initializer
+    }
     wanted = [t for t in network.tensors if t.role == "constant"]
+    made = {output for graph in graphs for node in graph.node for output in node.output}
+    unknown = [t.name for t in wanted if t.name not in found and t.name not in made]
+    if unknown:
+        found |= read_constants(path, network, unknown)
     missing = [t.name for t in wanted if t.name not in found]
     if missing:
-        found |= _computed(model, missing, path)
+        found |= _computed(model, network, missing, path)
     problems = [
         Problem(
             file=str(path),
@@ -42,9 +53,32 @@ def stored_constants(network: Network, path: Path) -> dict[str, Array]:
     return {t.name: found[t.name] for t in wanted}
 
 
-def _computed(model: onnx.ModelProto, names: Iterable[str], path: Path) -> dict[str, Array]:
-    """Results of nodes that read constants only, computed by ONNX's own reference evaluator."""
-    makers = {output: node for node in model.graph.node for output in node.output}
+def _graphs(graph: onnx.GraphProto) -> Iterator[onnx.GraphProto]:
+    """The graph and those inside its nodes: of a known condition the reader takes the branch."""
+    yield graph
+    for node in graph.node:
+        for attribute in node.attribute:
+            if attribute.HasField("g"):
+                yield from _graphs(attribute.g)
+
+
+def _computed(
+    model: onnx.ModelProto, network: Network, names: Iterable[str], path: Path
+) -> dict[str, Array]:
+    """Results of nodes that read constants or ask for shapes, by ONNX's own reference evaluator."""
+    makers = {
+        output: node
+        for graph in _graphs(model.graph)
+        for node in graph.node
+        for output in node.output
+    }
+    # Of a tensor that is computed at run time a constant can only hang on the shape.
+    feeds = {
+        tensor.name: np.broadcast_to(np.zeros((), dtype_of(tensor.dtype)), tensor.shape)
+        for tensor in network.tensors
+        if tensor.role != "constant"
+    }
+    makers = {name: node for name, node in makers.items() if name not in feeds}
     found: dict[str, Array] = {}
     for name in names:
         nodes = _ancestors(makers, name)
@@ -52,7 +86,7 @@ def _computed(model: onnx.ModelProto, names: Iterable[str], path: Path) -> dict[
             message = f"constant {name!r} is neither stored in the model nor made by a node of it"
             hint = "was the plan made from another model?"
             raise InputError(Problem(file=str(path), message=message, hint=hint))
-        found[name] = _evaluated(model, nodes, name)
+        found[name] = _evaluated(model, nodes, name, feeds)
     return found
 
 
@@ -71,32 +105,45 @@ def _ancestors(makers: Mapping[str, onnx.NodeProto], name: str) -> list[onnx.Nod
             order.append(node)
         else:
             stack.append((at, True))
-            stack.extend((source, False) for source in node.input if source)
+            stack.extend((source, False) for source in _reads(node) if source)
     return order
 
 
-def _evaluated(model: onnx.ModelProto, nodes: list[onnx.NodeProto], name: str) -> Array:
-    read = {source for node in nodes for source in node.input}
-    constants = [tensor for tensor in model.graph.initializer if tensor.name in read]
-    shapes = {value.name: value for value in model.graph.input}
+def _reads(node: onnx.NodeProto) -> Iterator[str]:
+    """Names that a node reads, those that its branches take from outside included."""
+    yield from node.input
+    for attribute in node.attribute:
+        if attribute.HasField("g"):
+            inside = attribute.g
+            own = {name for inner in inside.node for name in inner.output}
+            own.update(tensor.name for tensor in inside.initializer)
+            read = [name for inner in inside.node for name in _reads(inner)]
+            read += [value.name for value in inside.output]
+            yield from (name for name in read if name not in own)
+
+
+def _evaluated(
+    model: onnx.ModelProto, nodes: list[onnx.NodeProto], name: str, feeds: Mapping[str, Array]
+) -> Array:
+    read = {source for node in nodes for source in _reads(node)}
     graph = onnx.helper.make_graph(
         nodes,
         "constants",
-        [shapes[source] for source in sorted(read) if source in shapes],
+        [onnx.ValueInfoProto(name=source) for source in feeds if source in read],
         [onnx.ValueInfoProto(name=name)],
-        constants,
+        [
+            tensor
+            for part in _graphs(model.graph)
+            for tensor in part.initializer
+            if tensor.name in read
+        ],
     )
-    # Shapes of inputs are all that such nodes ask of them.
-    feeds = {
-        value.name: np.zeros([dim.dim_value for dim in value.type.tensor_type.shape.dim], "f4")
-        for value in graph.input
-    }
     for opsets in _opset_choices(model):
         try:
             evaluator = ReferenceEvaluator(onnx.helper.make_model(graph, opset_imports=opsets))
         except RuntimeError:
             continue
-        (result,) = evaluator.run([name], feeds)
+        (result,) = evaluator.run([name], {i.name: feeds[i.name] for i in graph.input})
         return np.asarray(result)
     kinds = ", ".join(sorted({node.op_type for node in nodes}))
     raise InputError(Problem(message=f"constant {name!r} cannot be computed from its {kinds}"))

@@ -9,6 +9,8 @@
 
 typedef int64_t i64;
 
+#include "control_edges_places.h"
+
 /* By turn: the queue, the start and the end. By turn too: where its list of turns that it waits for
    begins. Two lists of places for each turn: what it reads, what it writes. By place: the space, the
    addresses, the holder, and where its box begins, or ends, among the corners; a place that is all of
@@ -380,6 +382,7 @@ static PyObject *edges(PyObject *self, PyObject *args) {
 }
 
 static PyMethodDef methods[] = {
+    {"places", places, METH_VARARGS, "The compiled twin of touched_places, in turns."},
     {"edges", edges, METH_VARARGS, "The compiled twin of the walk of control_edges."},
     {NULL, NULL, 0, NULL},
 };
@@ -388,4 +391,6 @@ static struct PyModuleDef module = {
     PyModuleDef_HEAD_INIT, "_control_edges", NULL, -1, methods, NULL, NULL, NULL, NULL,
 };
 
-PyMODINIT_FUNC PyInit__control_edges(void) { return PyModule_Create(&module); }
+PyMODINIT_FUNC PyInit__control_edges(void) {
+    return intern_names() ? PyModule_Create(&module) : NULL;
+}

@@ -366,7 +366,7 @@ static PyObject *simulate(PyObject *self, PyObject *args) {
         s->n_steps = length(views + IN_steps);
         s->n_transfer_engines = length(views + IN_transfer_engines);
         s->n_walls = length(views + IN_walls) / 3;
-        s->room_tasks = s->n_tasks + s->n_tasks / 2 + 4096;
+        s->room_tasks = 4 * s->n_tasks + 4096;
         s->room_made = 2 * length(views + IN_made_root) + 4096;
         s->price_of = price_of;
         s->survivors_of = survivors_of;

@@ -147,6 +147,8 @@ def _window_cycles(tables: Tables, heads: Sequence[int], tails: Sequence[int]) -
     engine, behind = np.array(tables.engine), tail - cycles
     for number, count in enumerate(tables.instances):
         tasks = np.flatnonzero(engine == number)
+        if not len(tasks):
+            continue
         for first, second in ((head[tasks], behind[tasks]), (behind[tasks], head[tasks])):
             order = np.argsort(-first, kind="stable")
             work = np.cumsum(cycles[tasks][order])

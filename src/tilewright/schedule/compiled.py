@@ -52,8 +52,8 @@ class Compiled:
         ]
         """The task, the buffer and the box of everything that is written."""
         routes = tables.program.routes
-        names = tables.engine_names
-        ports = (*tables.ports, *(tuple(names.index(p) for p in route.ports) for route in routes))
+        engines = {name: number for number, name in enumerate(tables.engine_names)}
+        ports = (*tables.ports, *(tuple(engines[p] for p in route.ports) for route in routes))
         self.port_lists = {
             ports: number for number, ports in enumerate(dict.fromkeys((*ports, ())))
         }

@@ -3,8 +3,10 @@
 from typing import NamedTuple
 
 from tilewright.program.model import Box, Program
+from tilewright.records import quickly_made
 
 
+@quickly_made
 class Held(NamedTuple):
     """A box written into a root through one of its buffers (itself or a view)."""
 

@@ -14,7 +14,7 @@ from itertools import accumulate, chain
 from tilewright.program.model import Timetable
 from tilewright.schedule.clocks import Clocks
 from tilewright.schedule.place_edges import PlaceUses, User
-from tilewright.schedule.touched_places import TouchedPlaces, touched_places
+from tilewright.schedule.touched_places import is_memory, space_numbers, touched_places
 
 try:
     from tilewright.schedule import _control_edges as kernel
@@ -31,11 +31,10 @@ def control_edges(timetable: Timetable) -> tuple[tuple[int, int], ...]:
     Two readers never wait for each other.
     """
     turns = _turns_of(timetable)
-    places = touched_places(timetable)
     try:
-        found = _edges_by_kernel(turns, places) if is_compiled() else _edges(turns, places)
+        found = _edges_by_kernel(turns, timetable) if is_compiled() else _edges(turns, timetable)
     except OverflowError:
-        found = _edges(turns, places)
+        found = _edges(turns, timetable)
     order = turns.order
     return tuple(sorted([(order[first], order[second]) for first, second in found]))
 
@@ -72,8 +71,9 @@ def _turns_of(timetable: Timetable) -> _Turns:
     )
 
 
-def _edges(turns: _Turns, touched: TouchedPlaces) -> list[tuple[int, int]]:
+def _edges(turns: _Turns, timetable: Timetable) -> list[tuple[int, int]]:
     """Pairs of turns of which the second must wait for the first."""
+    touched = touched_places(timetable)
     clocks, ends = Clocks(turns.queues), turns.ends
     spaces = [PlaceUses() for _ in range(touched.n_spaces)]
     edges: list[tuple[int, int]] = []
@@ -93,29 +93,27 @@ def _edges(turns: _Turns, touched: TouchedPlaces) -> list[tuple[int, int]]:
     return edges
 
 
-def _edges_by_kernel(turns: _Turns, touched: TouchedPlaces) -> Iterable[tuple[int, int]]:
+def _edges_by_kernel(turns: _Turns, timetable: Timetable) -> Iterable[tuple[int, int]]:
     """The same, compiled; raises OverflowError if a number has more than 64 bits."""
-    all_rows, at = touched.rows, touched.rows_at
-    sides = [side for number in turns.order for side in (2 * number, 2 * number + 1)]
-    rows = [all_rows[at[side] : at[side + 1]] for side in sides]
-    boxes = [place.box or () for place in touched.places]
+    program = timetable.program
+    order = array("q", turns.order)
+    spaces = space_numbers(program)
+    memories = [is_memory(space) for space in program.spaces]
+    is_shared = bytes([memories[number] for number in spaces])
+    rows_at, *columns, n_axes = kernel.places(
+        *(program.tasks, order, program.buffers, timetable.addresses, program.given),
+        *(array("q", spaces), is_shared),
+    )
+    rows = array("q", range(len(columns[0]) // 8))
     given = (
         array("q", turns.queues),
         array("q", turns.starts),
         array("q", turns.ends),
         *_flat(turns.after),
-        *_flat(rows),
-        array("q", touched.spaces),
-        array("q", [place.begin for place in touched.places]),
-        array("q", [place.end for place in touched.places]),
-        array("q", [place.holder for place in touched.places]),
-        array("q", [place.box is not None for place in touched.places]),
-        array("q", accumulate([2 * len(box) for box in boxes], initial=0)),
-        array("q", chain.from_iterable(chain.from_iterable(boxes))),
+        *(array("q", column) for column in (rows_at, rows, *columns)),
     )
     n_queues = max(turns.queues, default=-1) + 1
-    n_axes = max(map(len, boxes), default=0)
-    found = array("q", kernel.edges(given, n_queues, touched.n_spaces, n_axes))
+    found = array("q", kernel.edges(given, n_queues, len(program.spaces), n_axes))
     return zip(found[::2], found[1::2], strict=True)
 
 
@@ -129,16 +127,16 @@ def _start_order(timetable: Timetable) -> list[int]:
     """Tasks by start; of those at one cycle the ones that take no time first, as they wait."""
     slots, tasks = timetable.slots, timetable.program.tasks
     place: Sequence[int] = range(len(tasks))
-    if any(max(task.after, default=0) > number for number, task in enumerate(tasks)):
+    if any(task.after and max(task.after) > number for number, task in enumerate(tasks)):
         place = _topological_places(
             [
                 [first for first in task.after if slots[first].end_cycle <= slot.start_cycle]
                 for task, slot in zip(tasks, slots, strict=True)
             ]
         )
-    return sorted(
-        range(len(tasks)), key=lambda n: (slots[n].start_cycle, slots[n].end_cycle, place[n])
-    )
+    pairs = zip(slots, place, strict=True)
+    keys = [(slot.start_cycle, slot.end_cycle, at) for slot, at in pairs]
+    return sorted(range(len(tasks)), key=keys.__getitem__)
 
 
 def _queues(timetable: Timetable) -> list[int]:

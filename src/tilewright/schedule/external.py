@@ -86,11 +86,11 @@ def _lives(program: Program, slots: list[Slot]) -> dict[int, tuple[int, int]]:
         for number, buffer in enumerate(program.buffers)
     ]
     last = max((slot.end_cycle for slot in slots), default=0) + 1
-    lives = spans_of(program, slots, roots)
-    for buffer in (*program.given, *program.results):
-        if roots[buffer] >= 0:
-            lives[roots[buffer]] = (0, last)
-    return lives
+    always = {roots[buffer] for buffer in (*program.given, *program.results)} | {-1}
+    passing = [-1 if root in always else root for root in roots]
+    # Mostly there is nothing else outside, and no task has to be looked at.
+    lives = spans_of(program, slots, passing) if max(passing, default=-1) >= 0 else {}
+    return lives | dict.fromkeys(sorted(always - {-1}), (0, last))
 
 
 def _full(

@@ -48,6 +48,8 @@ def stuck(tables: Tables, error: StuckError, enough_bytes: int | None) -> Infeas
     here = lying[pad]
     needed = sum(tables.aligned_bytes[r] for r in lacking if tables.scratchpad[r] == pad)
     free = tables.room_bytes[pad] - sum(tables.aligned_bytes[root] for root in here)
+    short = needed - free
+    lack = f"{short:,} B short" if short > 0 else f"{free:,} B are free, but in pieces"
     hint = [] if enough_bytes is None else [f"{enough_bytes:,} B of '{name}' are enough"]
     if tables.spill[pad] is None:
         hint.append(f"or give '{name}' a way to an external memory and back, to spill to")
@@ -56,7 +58,7 @@ def stuck(tables: Tables, error: StuckError, enough_bytes: int | None) -> Infeas
         Problem(
             message=(
                 f"{_task(tables, task)}: '{name}' of {tables.room_bytes[pad]:,} B has no room for "
-                f"{_names(tables, lacking)}: {max(0, needed - free):,} B short; "
+                f"{_names(tables, lacking)}: {lack}; "
                 f"alive in it: {_names(tables, here)}"
             ),
             hint="\n".join(hint),

@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tilewright.program.model import Box
+from tilewright.records import quickly_made
 from tilewright.schedule.clocks import Clock
 
 _FEW_USES = 32
@@ -22,6 +23,7 @@ _EVERYWHERE = -(1 << 62)
 """Below every begin of a box, and below every end with its sign turned."""
 
 
+@quickly_made
 class Place(NamedTuple):
     """The addresses [begin, end), which belong to `holder`.
 

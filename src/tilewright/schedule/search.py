@@ -49,16 +49,16 @@ def best_run(
     """
     search = Search(tables, options, lower_bound, limit)
     search.portfolio()
-    if search.best is None and search.slow is None:
+    if search.best is None and not search.is_slow:
         search.other_orders()
     if len(tables.engine) <= options.small_tasks and search.best is not None:
         search.improve(options.search_simulations)
     if search.best is not None:
         return search.best
-    if search.slow is not None:
-        raise search.slow
+    if search.is_slow:
+        raise TooSlowError(search.was_short)
     assert search.stuck is not None
-    raise search.stuck
+    raise StuckError(*search.stuck)
 
 
 class Search:
@@ -74,8 +74,10 @@ class Search:
         self.limit = limit
         """The score of the best run so far, or what it has to be below."""
         self.best: Run | None = None
-        self.stuck: StuckError | None = None
-        self.slow: TooSlowError | None = None
+        self.stuck: tuple[int, list[list[int]]] | None = None
+        """The task that could never start in the first run that got stuck, and what lay there."""
+        self.is_slow = False
+        """Whether a run might have got to the end, but not below the limit."""
         self.sequence: Sequence[int] = range(len(tables.engine))
         self.ending: Ending = "stuck"
         """How the last run ended, and whether somebody waited for room in it."""
@@ -100,7 +102,7 @@ class Search:
         for rule in rules_for(n_tasks, self.options):
             before = self.best
             is_enough = in_vain >= self.options.rules_in_vain or self._is_close_enough()
-            if is_enough and (before is not None or self.slow is not None):
+            if is_enough and (before is not None or self.is_slow):
                 return
             policy = rule.policy or (before.policy if before else None)
             if policy is None or (before is None and rule.is_replanned):
@@ -164,11 +166,11 @@ class Search:
             state = self._simulated(order, policy, limit)
         except StuckError as stuck:
             self.ending = "stuck"
-            self.stuck = self.stuck or stuck
+            self.stuck = self.stuck or (stuck.task, stuck.lying)
             return None
         except TooSlowError as slow:
             self.ending = "too slow"
-            self.slow = slow
+            self.is_slow = True
             self.was_short = slow.is_short
             return None
         self.was_short = state.is_short

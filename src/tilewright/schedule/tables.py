@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from tilewright.program.model import Access, Box, Buffer, Program, Route
+from tilewright.program.model import Access, Box, Buffer, Program, Route, Space
 from tilewright.schedule.contents import Held, elements
 
 COMPUTE, LOAD, STORE, MOVE = range(4)
@@ -157,6 +157,8 @@ def tables_of(program: Program) -> Tables:
     engine_names = [engine.name for engine in program.engines]
     engine_index = {name: number for number, name in enumerate(engine_names)}
     tasks = program.tasks
+    external = [space for space in program.spaces if space.kind == "external"]
+    spill = [_spill(program, name, external) for name in names]
     tables = Tables(
         program=program,
         engine_names=engine_names,
@@ -178,9 +180,9 @@ def tables_of(program: Program) -> Tables:
         scratchpads=names,
         alignment=[program.space[name].alignment_bytes for name in names],
         room_bytes=[_room_bytes(program, name) for name in names],
-        spill=[_spill(program, name) for name in names],
+        spill=spill,
         work_cycles=_work_cycles(program, engine_index),
-        transfer_engines=_transfer_engines(program, names, engine_index),
+        transfer_engines=_transfer_engines(program, spill, engine_index),
     )
     _add_end_task(tables)
     return tables
@@ -229,10 +231,10 @@ def _work_cycles(program: Program, engine_index: dict[str, int]) -> list[int]:
 
 
 def _transfer_engines(
-    program: Program, scratchpads: list[str], engine_index: dict[str, int]
+    program: Program, spills: Sequence[Spill | None], engine_index: dict[str, int]
 ) -> list[int]:
     moving = {task.engine for task in program.tasks if task.kind != "compute"}
-    for spill in (_spill(program, name) for name in scratchpads):
+    for spill in spills:
         if spill is not None:
             moving |= {spill.out.engine, spill.back.engine}
     return sorted(engine_index[name] for name in moving)
@@ -303,13 +305,13 @@ def _room_bytes(program: Program, name: str) -> int:
     return space.size_bytes - sum(end - begin for begin, end in space.reserved)
 
 
-def _spill(program: Program, name: str) -> Spill | None:
+def _spill(program: Program, name: str, external: Sequence[Space]) -> Spill | None:
     """The fastest way to an external memory that also has a way back; the first one on ties."""
     best: Spill | None = None
-    for space in program.spaces:
+    for space in external:
         out = program.route.get((name, space.name))
         back = program.route.get((space.name, name))
-        if space.kind != "external" or out is None or back is None:
+        if out is None or back is None:
             continue
         speed = 1 / out.bytes_per_cycle + 1 / back.bytes_per_cycle
         if best is None or speed < 1 / best.out.bytes_per_cycle + 1 / best.back.bytes_per_cycle:

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from tilewright.program.model import Access, Box, Buffer, Program, Timetable
+from tilewright.program.model import Access, Box, Buffer, Program, Space, Timetable
 from tilewright.schedule.place_edges import Place
 
 
@@ -57,8 +57,7 @@ def touched_places(timetable: Timetable) -> TouchedPlaces:
             _all_of(place, addresses, buffers) if place.holder in with_gaps else place
             for place in places
         ]
-    space_numbers = {space.name: number for number, space in enumerate(program.spaces)}
-    spaces = [space_numbers[buffer.space] for buffer in buffers]
+    spaces = space_numbers(program)
     return TouchedPlaces(
         places=places,
         spaces=[spaces[place.holder] for place in places],
@@ -66,6 +65,17 @@ def touched_places(timetable: Timetable) -> TouchedPlaces:
         rows=rows,
         rows_at=rows_at,
     )
+
+
+def space_numbers(program: Program) -> list[int]:
+    """By buffer the number of the space that it lies in."""
+    numbers = {space.name: number for number, space in enumerate(program.spaces)}
+    return [numbers[buffer.space] for buffer in program.buffers]
+
+
+def is_memory(space: Space) -> bool:
+    """Whether places in a space are used again."""
+    return space.kind in ("scratchpad", "external")
 
 
 def _all_of(place: Place, addresses: Sequence[int], buffers: Sequence[Buffer]) -> Place:
@@ -77,7 +87,7 @@ def _all_of(place: Place, addresses: Sequence[int], buffers: Sequence[Buffer]) -
 def _touched(program: Program, roots: list[int]) -> tuple[dict[Access, int], list[int], list[int]]:
     """Boxes of buffers that share memory, numbered, and by task which it touches."""
     given = _never_written(program, roots)
-    memories = [space.name for space in program.spaces if space.kind in ("scratchpad", "external")]
+    memories = [space.name for space in program.spaces if is_memory(space)]
     is_shared = [
         buffer.space in memories and root not in given
         for buffer, root in zip(program.buffers, roots, strict=True)

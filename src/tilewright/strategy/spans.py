@@ -9,10 +9,10 @@ first stage, of which it changes little.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from math import ceil, inf
 from typing import NamedTuple
 
+from tilewright.once import once
 from tilewright.program.rows import RowRead, Rows, StageRows, unfinished_bits
 from tilewright.program.slicing import Slicing, slicing
 from tilewright.records import quickly_made
@@ -107,7 +107,7 @@ class Span:
         ends = (self.linked[number].root for number in self.ends)
         return tuple(dict.fromkeys((*self.inputs, *self.wholes, *ends)))
 
-    @cached_property
+    @once
     def on_demand(self) -> Mapping[str, Slicing]:
         """Tensors that can be made in slices: private ones, whose readers are all known."""
         found = {} if self.tail is None else dict(self.tail.on_demand)

@@ -5,11 +5,13 @@ from dataclasses import dataclass, field
 from math import ceil
 
 from tilewright.program.slicing import SLICE
+from tilewright.records import quickly_made
 from tilewright.strategy.room import Usage
 from tilewright.strategy.scene import Scene
 from tilewright.strategy.spans import Span
 
 
+@quickly_made
 @dataclass(frozen=True, kw_only=True, eq=False)
 class StepTables:
     """Tables for all spans that end at the same stage along the same axis.

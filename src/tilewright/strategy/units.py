@@ -2,11 +2,11 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
 from math import ceil
 from operator import add
 from typing import NamedTuple
 
+from tilewright.once import once
 from tilewright.program.cascade import Cascade
 from tilewright.records import quickly_made
 from tilewright.strategy.room import Usage
@@ -127,7 +127,7 @@ class Ways:
             on_demand=tuple(sorted(makers)),
         )
 
-    @cached_property
+    @once
     def cycles_again(self) -> float:
         """Cycles of making rows again that do not wait, when rows come one at a time."""
         span, found = self.span, 0.0
@@ -170,7 +170,7 @@ class Ways:
             self._rows_beside[kept] = sum(uses)
         return self._rows_beside[kept]
 
-    @cached_property
+    @once
     def rings(self) -> Sequence[int]:
         """By step, bytes of the tensors that never leave the cascade."""
         found = [0] * len(self.span.steps) if self.tail is None else self.tail.rings
@@ -192,19 +192,19 @@ class Ways:
             self._needs[key] = found
         return self._needs[key]
 
-    @cached_property
+    @once
     def lasting_needs(self) -> Sequence[Usage]:
         """By step the room without results and what comes from outside, constants lasting."""
         lasting = self.constants.lasting
         rings = [use + lasting for use in self._ring_uses]
         return rings if self._passing is None else list(map(add, rings, self._passing))
 
-    @cached_property
+    @once
     def _least_needs(self) -> Sequence[Usage]:
         least = self.constants.least_use
         return [use + least for use in self._ring_uses]
 
-    @cached_property
+    @once
     def _ring_uses(self) -> Sequence[Usage]:
         return self.scene.room.each_use(self.scene.result_memory, self.rings)
 
@@ -272,14 +272,14 @@ class Ways:
                 going += size
         return coming, going
 
-    @cached_property
+    @once
     def _coming(self) -> Sequence[tuple[int, int]]:
         """Bytes of each tensor from outside, and the bit that says that it is kept."""
         lives, bits = self.scene.lives, self.scene.bits
         roots = (*self.span.inputs, *self.span.wholes)
         return [(bits[root], lives[root].size_bytes) for root in roots if root in lives]
 
-    @cached_property
+    @once
     def _going(self) -> Sequence[tuple[int, int]]:
         """Bytes of each result, and the bit that says that it is kept and stays inside."""
         return [result for number in self.span.ends for result in self.scene.results[number]]
@@ -296,7 +296,7 @@ class Ways:
             self._computing[number] = others + cycles
         return self._computing[number]
 
-    @cached_property
+    @once
     def _first_beside(self) -> Sequence[tuple[int, Usage]]:
         """The same as `_beside` for the first of all steps, which is often all that is wanted."""
         scene, span, tables = self.scene, self.span, self.tables
@@ -313,7 +313,7 @@ class Ways:
             *((bits.get(root, 0), tables.first_made(span, n)) for root, n in ends.items()),
         ]
 
-    @cached_property
+    @once
     def _beside(self) -> Sequence[tuple[int, Sequence[Usage]]]:
         """By step what is held of each tensor that comes or goes, and the bit that says that it
         is kept and nothing has to be held."""
@@ -333,7 +333,7 @@ class Ways:
             *((bits.get(root, 0), tables.made(span, number)) for root, number in ends.items()),
         ]
 
-    @cached_property
+    @once
     def _passing(self) -> Sequence[Usage] | None:
         """By step what it takes of constants of which every row has its own part, if any have."""
         span, found = self.span, None if self.tail is None else self.tail._passing

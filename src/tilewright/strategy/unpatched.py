@@ -186,4 +186,3 @@ class _Back:
     @cached_property
     def _ops(self) -> dict[str, Op]:
         return {op.name: op for op in (*self.patches.network.ops, *self.patches.original.ops)}
-

@@ -221,12 +221,44 @@ def test_a_clip_keeps_known_bounds_as_attributes(tmp_path: Path) -> None:
     assert [operand.name for operand in op.inputs] == ["I"]
 
 
-def test_reflecting_pads_have_no_affine_index_but_constant_ones_do(tmp_path: Path) -> None:
-    pads = integers(1, 1, 0, 0)
-    constant = only(read_case(tmp_path, "Pad", (x(4, 4), pads)))
-    reflected = only(read_case(tmp_path, "Pad", (x(4, 4), pads), {"mode": "reflect"}))
-    assert constant.inputs[0].index == (Index((("D", 1),), -1), Index((("K", 1),), -1))
-    assert reflected.inputs[0].index is None
+def test_reflecting_pads_read_near_where_constant_ones_do(tmp_path: Path) -> None:
+    pads = integers(2, 0, 1, 0)
+    constant = only(read_case(tmp_path, "Pad", (x(6, 4), pads)))
+    reflected = only(read_case(tmp_path, "Pad", (x(6, 4), pads), {"mode": "reflect"}))
+    assert constant.inputs[0].index == (Index((("D", 1),), -2), Index((("K", 1),)))
+    # Row 0 of the result is row 2 of the input, 4 behind -2; row 8 is row 4, 2 before 6.
+    assert reflected.inputs[0].index == (Index((("D", 1),), -4, reach=6), Index((("K", 1),)))
+
+
+def test_pads_that_cut_or_go_round_may_read_anywhere_along_an_axis(tmp_path: Path) -> None:
+    cut = only(
+        read_case(
+            tmp_path,
+            "Pad",
+            (
+                x(
+                    6,
+                ),
+                integers(2, -1),
+            ),
+            {"mode": "reflect"},
+        )
+    )
+    assert cut.inputs[0].index == (Index((), reach=5),)
+    wide = only(
+        read_case(
+            tmp_path,
+            "Pad",
+            (
+                x(
+                    6,
+                ),
+                integers(6, 0),
+            ),
+            {"mode": "edge"},
+        )
+    )
+    assert wide.inputs[0].index == (Index((), reach=5),)
 
 
 def test_gathering_one_known_row_reads_just_that_row(tmp_path: Path) -> None:

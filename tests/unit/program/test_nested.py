@@ -54,6 +54,33 @@ def test_other_ops_have_no_such_loops() -> None:
     assert nested(op_of("transpose", moves.transpose((2, 6, 3), (0, 2, 1)))) == {}
 
 
+def transposed(window: windows.Window) -> Op:
+    """A transposed convolution of 8 channels, 4 x 4, into 6."""
+    nest = windows.conv_transpose((1, 8, 4, 4), 6, 1, [window, window], windows.ONNX_CONV_TRANSPOSE)
+    return op_of("conv_transpose", nest)
+
+
+def test_taps_lie_within_positions_where_they_fill_the_gap_between_them() -> None:
+    beside = windows.Window(kernel=2, stride=2)
+    assert nested(transposed(beside)) == {"FX": "IX", "FY": "IY"}
+    # Rows 2, 5 … belong to no tap; with taps two rows apart row 1 does not.
+    assert nested(transposed(windows.Window(kernel=2, stride=3))) == {}
+    assert nested(transposed(windows.Window(kernel=2, stride=3, dilation=2))) == {}
+
+
+@pytest.mark.parametrize("room", [8, 16, 24])
+def test_taps_are_cut_for_one_position_at_a_time(room: int) -> None:
+    """A kernel has 8 x 2 x 2 = 32 B; all its rows' first taps together are no box of the result."""
+    op = transposed(windows.Window(kernel=2, stride=2))
+    tenant = replace(weights_only(grouped(2, 24, 2), room).tenants[0], operand=op.inputs[1])
+    tenant = replace(tenant, shape=(8, 6, 2, 2))
+    work = Work(op=op, lengths=op.sizes, tenants=(tenant,), room={"weights": room}, unrolled={})
+    found = choose(work, "latency")
+    assert found is not None
+    assert found.lengths["FX"] * found.lengths["FY"] < 4
+    assert one_box(found.lengths, op)
+
+
 def test_a_tile_with_kernels_of_two_groups_is_no_box() -> None:
     op = grouped(16, 24, 2)
     assert one_box(op.sizes, op)

@@ -9,7 +9,7 @@ from tests.small_machines import Small, small_machine
 from tilewright.machine.load import library_names, load_machine
 from tilewright.machine.model import Machine, Memory
 from tilewright.program.model import Route
-from tilewright.program.places import places_of
+from tilewright.program.places import places_of, remedy
 
 
 def routes(machine: str) -> dict[tuple[str, str], Route]:
@@ -128,3 +128,46 @@ def test_every_core_has_scratchpads_of_its_own() -> None:
     assert [s.name for s in places.spaces] == ["bank[0]", "bank[1]", "bank[2]", "ddr"]
     assert places.named("bank", 2).name == "bank[2]"
     assert places.named("ddr", 2).name == "ddr"
+
+
+def test_many_cores_have_no_routes_to_each_other() -> None:
+    # To and from the DRAM for each of them; between few cores there is one for each pair.
+    assert len(places_of(small_machine(Small(cores=1000))).routes) == 2 * 1000
+    assert len(places_of(small_machine(Small(cores=4))).routes) == 2 * 4 + 4 * 3
+
+
+def test_the_widest_engine_serves_wherever_it_is_listed() -> None:
+    data = marked(sound_machine())
+    engines = [{"name": "narrow", "width": "8 bit"}, {"name": "wide", "width": "32 bit"}]
+    for listed in (engines, engines[::-1]):
+        places = places_of(machine_of(data | {"dma": listed}))
+        assert places.routes["ddr", "bank"].engine == "wide"
+        # The DRAM's port of 32 bit feeds one transfer of the wide engine, not four narrow ones.
+        assert {e.count for e in places.engines if e.name.startswith("ddr.")} == {1}
+
+
+def test_of_two_engines_alike_one_takes_what_comes_and_one_what_goes() -> None:
+    data = marked(sound_machine())
+    data["dma"] = [{"name": name, "width": "32 bit"} for name in ("first", "second")]
+    found = places_of(machine_of(data)).routes
+    assert (found["ddr", "bank"].engine, found["bank", "ddr"].engine) == ("first", "second")
+
+
+def test_a_memory_that_cannot_be_written_is_named_where_nothing_moves() -> None:
+    data = marked(sound_machine())
+    for port in data["memories"]["bank"]["ports"]:
+        port["allocation"] = [use for use in port["allocation"] if use[-2:] in ("tl", "th")]
+    places = places_of(machine_of(data))
+    assert ("ddr", "bank") not in places.routes
+    assert remedy(places, "ddr", "bank").startswith("let bank be written")
+
+
+def test_what_a_plan_leaves_out_of_account_is_said() -> None:
+    data = marked(sound_machine())
+    data["links"] = [{"name": "noc", "kind": "ring", "width": "8 bit"}]
+    data["memories"]["bank"]["leakage_pw_per_bit"] = 5
+    engines = [{"name": "wide", "width": "32 bit"}, {"name": "narrow", "width": "8 bit"}]
+    said = places_of(machine_of(data | {"dma": engines})).assumptions
+    assert "nothing goes over the links noc" in said
+    assert "leakage is not counted" in said
+    assert "the DMA engines narrow are never used" in said

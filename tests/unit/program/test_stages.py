@@ -75,6 +75,15 @@ def test_a_join_of_activations_is_never_fused_and_runs_where_it_may() -> None:
         assert stages_of(network, network.ops, joins_on_array=joins)[-1].worker == worker
 
 
+def test_a_join_of_elements_too_wide_for_the_array_runs_on_the_vector_unit() -> None:
+    net = layers.draft("t", 16)
+    data = layers.given(net, "x", (1, 4, 6, 6))
+    network = net.finish(layers.add(net, "add", data, data))
+    for bits, worker in ((16, "array"), (8, "vector"), (None, "array")):
+        (stage,) = stages_of(network, network.ops, joins_on_array=True, joined_bits=bits)
+        assert stage.worker == worker
+
+
 def test_parts_of_a_concatenation_of_concatenations_lie_in_the_last_one() -> None:
     net = layers.draft("t", 8)
     data = layers.given(net, "x", (1, 4, 6, 6))

@@ -119,6 +119,31 @@ def test_two_that_compete_elsewhere_change_nothing_for_others() -> None:
         assert [slot.start_cycle for slot in beside[4:]] == [0, 10]
 
 
+def test_the_end_of_a_wait_for_a_lane_is_nobodys_end() -> None:
+    # The last task of the program waits for a lane until 10, and another one for the last task.
+    plan = timetable(
+        task("behind", "dma 0", 10),
+        task("a", "dma 1", 10, port="port"),
+        task("b", "dma 0", 10, port="port"),
+        starts=(20, 0, 10),
+    )
+    assert [slot.start_cycle for slot in timed_slots(plan)] == [20, 0, 10]
+
+
+def test_who_comes_first_in_the_plan_gets_the_lane() -> None:
+    rivals = task("a", "dma 0", 10, port="port"), task("b", "dma 1", 10, port="port")
+    assert [s.start_cycle for s in timed_slots(timetable(*rivals, starts=(10, 0)))] == [10, 0]
+    assert [s.start_cycle for s in timed_slots(timetable(*rivals, starts=(0, 10)))] == [0, 10]
+
+
+def test_a_short_transfer_may_flow_while_another_one_sets_up() -> None:
+    # The first flows from 8 to 10; one that flows from 0 to 8 is out of its way, to 9 is not.
+    first = task("a", "dma 0", 10, port="port", setup=8)
+    for cycles, start in ((8, 0), (9, 10)):
+        plan = timetable(first, task("b", "dma 1", cycles, port="port"), starts=(0, start))
+        assert [slot.start_cycle for slot in timed_slots(plan)] == [0, start]
+
+
 def test_jitter_only_delays_and_depends_on_the_seed_alone() -> None:
     times = [timing(CHAIN, jitter=0.5, seed=seed) for seed in range(20)]
     assert times == [timing(CHAIN, jitter=0.5, seed=seed) for seed in range(20)]
@@ -131,6 +156,8 @@ def test_an_engine_that_is_not_there_is_an_input_error() -> None:
         timing(CHAIN, slower={"dmaa": 1.2})
     with pytest.raises(InputError, match="cannot be 0 times as slow"):
         timing(CHAIN, slower={"dma": 0})
+    with pytest.raises(InputError, match=r"a jitter of -0.1 is not possible"):
+        timing(CHAIN, jitter=-0.1)
 
 
 def test_waits_against_the_order_of_an_engine_stop_everything() -> None:

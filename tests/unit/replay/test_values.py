@@ -61,6 +61,61 @@ def test_constants_of_an_onnx_file_are_stored_or_computed(tmp_path: Path) -> Non
     np.testing.assert_array_equal(values_of(network, path).arrays["w"], [[1.0], [-1.0]])
 
 
+def test_constants_that_hang_on_shapes_follow_dynamic_dims(tmp_path: Path) -> None:
+    # Of 3 rows the product has 3 rows, too: what is added to them counts up to 2.
+    path = saved(
+        model(
+            [
+                node("MatMul", ["x", "w"], ["a"]),
+                node("Shape", ["a"], ["sizes"]),
+                node("Gather", ["sizes", "first"], ["rows"]),
+                node("Range", ["zero", "rows", "one"], ["counted"]),
+                node("Cast", ["counted"], ["numbers"], {"to": 1}),
+                node("Unsqueeze", ["numbers", "last"], ["column"]),
+                node("Add", ["a", "column"], ["y"]),
+            ],
+            {"x": Given(shape=("rows", 2))},
+            ["y"],
+            {
+                "w": reals(1, 2, 3, 4).reshape(2, 2),
+                "first": np.array(0, dtype=np.int64),
+                "zero": np.array(0, dtype=np.int64),
+                "one": np.array(1, dtype=np.int64),
+                "last": integers(1),
+            },
+        ),
+        tmp_path,
+    )
+    network = load_network(path, dims={"rows": 3})
+    np.testing.assert_array_equal(values_of(network, path).arrays["column"], [[0], [1], [2]])
+
+
+def test_constants_of_the_branch_that_is_taken_are_found(tmp_path: Path) -> None:
+    def branch(name: str, factor: float) -> onnx.GraphProto:
+        # The factor is stored, what is added is made by a node of the branch.
+        nodes = [
+            node("Mul", ["x", f"{name}_factor"], [f"{name}_product"]),
+            node("Neg", [f"{name}_factor"], [f"{name}_less"]),
+            node("Add", [f"{name}_product", f"{name}_less"], [f"{name}_result"]),
+        ]
+        stored = onnx.numpy_helper.from_array(reals(factor), f"{name}_factor")
+        result = onnx.ValueInfoProto(name=f"{name}_result")
+        return onnx.helper.make_graph(nodes, name, [], [result], [stored])
+
+    branches = {"then_branch": branch("yes", 5), "else_branch": branch("no", 7)}
+    path = saved(
+        model(
+            [node("If", ["decided"], ["y"], branches)],
+            {"x": Given(shape=(2,))},
+            ["y"],
+            {"decided": np.array(True)},
+        ),
+        tmp_path,
+    )
+    arrays = values_of(load_network(path), path).arrays
+    assert (float(arrays["yes_factor"][0]), float(arrays["yes_less"][0])) == (5, -5)
+
+
 def test_a_model_of_another_shape_is_an_input_error(tmp_path: Path) -> None:
     def written(size: int, name: str) -> Path:
         proto = model(

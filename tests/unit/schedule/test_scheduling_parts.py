@@ -8,8 +8,10 @@ from tests.schedule_programs import Builder
 from tilewright.errors import InfeasibleError
 from tilewright.program.model import Buffer, Program, Space, View
 from tilewright.schedule.bounds import bounds
+from tilewright.schedule.claims import StuckError
 from tilewright.schedule.contents import Held, box_bytes, surviving, without
 from tilewright.schedule.counted import CountedPad
+from tilewright.schedule.infeasible import stuck
 from tilewright.schedule.order import order_of
 from tilewright.schedule.prefetch import compute_starts, release_steps
 from tilewright.schedule.schedule import schedule
@@ -241,6 +243,16 @@ def test_without_a_memory_to_spill_to_the_smallest_size_is_named() -> None:
     assert "10 B short" in text
     assert "50 B of 'cmx' are enough" in text
     assert "a way to an external memory" in text
+
+
+def test_room_that_is_free_in_pieces_is_not_called_short() -> None:
+    builder = Builder(40, {"dma": 1, "core": 1}, spill=False)
+    a, b, c = (builder.buffer(name, size) for name, size in (("a", 10), ("b", 15), ("c", 20)))
+    builder.task("make c", "core", 1, [a], [c])
+    tables = tables_of(builder.program())
+    # Beside a, at an address in the middle, 30 bytes are free.
+    assert "30 B are free, but in pieces" in str(stuck(tables, StuckError(0, [[a]]), None))
+    assert "5 B short" in str(stuck(tables, StuckError(0, [[a, b]]), None))
 
 
 def test_without_a_memory_to_spill_to_another_order_is_found() -> None:

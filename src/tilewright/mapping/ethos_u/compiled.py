@@ -77,7 +77,8 @@ def cycles(operation: Operation, storages: Storages, member: "array[int]") -> in
             source.format == "bricks",
             target.format == "bricks",
             second.format == "bricks",
-            _NEAR if second.memory == source.memory else _FAR,
+            # Mostly they are one object, which takes no comparison of fractions.
+            _NEAR if second.memory is source.memory or second.memory == source.memory else _FAR,
         ),
         member,
     )

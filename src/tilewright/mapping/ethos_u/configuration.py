@@ -5,6 +5,8 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Final, NamedTuple
 
+from tilewright.records import quickly_made
+
 BANK_BYTES: Final = 1024
 OUTPUT_BANKS: Final = 2
 """Banks of the SHRAM that the output unit keeps to itself."""
@@ -12,6 +14,7 @@ TABLE_BANKS: Final = 2
 """Banks that a look-up table takes."""
 
 
+@quickly_made
 class Shape(NamedTuple):
     """Height, width and depth (channels) of a feature map or of a block of one."""
 

@@ -5,6 +5,7 @@ from fractions import Fraction
 from typing import Literal, NamedTuple
 
 from tilewright.mapping.ethos_u.configuration import Shape
+from tilewright.records import quickly_made
 
 Engine = Literal[
     "convolution", "depthwise", "vector_product", "pooling", "reduce_sum", "elementwise"
@@ -20,6 +21,7 @@ SUB_KERNEL = 8
 """A kernel is run in parts of at most this height and width."""
 
 
+@quickly_made
 class Operation(NamedTuple):
     """One operation of the hardware; pairs are (height, width).
 
@@ -95,6 +97,7 @@ class MemoryTiming:
         return hash(self.name)
 
 
+@quickly_made
 @dataclass(frozen=True, slots=True)
 class Storage:
     """Where a feature map lies, and in which format."""

@@ -3,8 +3,10 @@
 from typing import NamedTuple
 
 from tilewright.mapping.ethos_u.operation import Operation
+from tilewright.records import quickly_made
 
 
+@quickly_made
 class Step(NamedTuple):
     """An operation of the hardware, done `times` times."""
 

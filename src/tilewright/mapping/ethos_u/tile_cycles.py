@@ -86,9 +86,9 @@ def fewest_cycles(op: Op, network: Network, ethos_u: EthosU) -> float | None:
 
 def _storages(tile: Tile, step: Step, ethos_u: EthosU, ends: tuple[bool, bool]) -> Storages:
     """Where a step finds and leaves its feature maps; between two steps they lie linear."""
-    read = [operand.tensor for operand in tile.of.op.inputs[:2]]
-    made = (tile.of, *tile.fused)[-1].op.outputs[0].tensor
-    key = (*read, made, ends, step.second_is_constant)
+    read = tile.of.reads
+    made = (tile.fused[-1] if tile.fused else tile.of).makes
+    key = (read, made, ends, step.second_is_constant)
     found = ethos_u.known_storages.get(key)
     if found is None:
         is_first, is_last = ends

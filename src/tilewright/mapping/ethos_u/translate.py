@@ -10,6 +10,7 @@ from tilewright.mapping.ethos_u.operation import Activation, Arithmetic, Operati
 from tilewright.mapping.ethos_u.softmax import softmax_steps
 from tilewright.mapping.ethos_u.step import Step
 from tilewright.network.graph import Index, Network, Op, Operand
+from tilewright.records import quickly_made
 
 CLAMPS: Final = frozenset(("relu", "relu6", "relu_n1_to_1", "clip"))
 TABLES: Final = frozenset(("leaky_relu", "sigmoid", "tanh", "hard_swish", "hard_sigmoid", "gelu"))
@@ -25,6 +26,7 @@ MOST_FOLDED_CHANNELS: Final = 4
 LONGEST_STRIDE: Final = 2
 
 
+@quickly_made
 @dataclass(frozen=True, slots=True)
 class _Axis:
     """One spatial axis of a window: its loops, steps between outputs and taps, and padding."""
@@ -59,6 +61,16 @@ class TiledOp:
     def data(self) -> Operand:
         """The operand that the op works at."""
         return next(operand for operand in self.op.inputs if operand.name == "I")
+
+    @cached_property
+    def reads(self) -> tuple[str, ...]:
+        """The first two tensors that the op reads."""
+        return tuple(operand.tensor for operand in self.op.inputs[:2])
+
+    @cached_property
+    def makes(self) -> str:
+        """The tensor that the op makes."""
+        return self.op.outputs[0].tensor
 
     @cached_property
     def sizes(self) -> Mapping[str, int]:
@@ -113,6 +125,7 @@ class TiledOp:
         return _Axis(out, tap, 1, 1, 0, 1, 1)
 
 
+@quickly_made
 class Tile(NamedTuple):
     """A tile: how far each loop of an op runs, and which part of its sums it adds."""
 
@@ -151,29 +164,31 @@ def tile_steps(tile: Tile) -> tuple[Step, ...]:
 
 def _is_supported(steps: Sequence[Step]) -> bool:
     """Whether widths are of the kind that the hardware multiplies; element-wise it takes 32 bit."""
-    return all(
-        step.operation.input_bits <= (32 if step.operation.engine == "elementwise" else 16)
-        for step in steps
-        if step.operation.engine != "reduce_sum"
-    )
+    for step in steps:
+        engine, bits = step.operation.engine, step.operation.input_bits
+        if engine != "reduce_sum" and bits > (32 if engine == "elementwise" else 16):
+            return False
+    return True
 
 
 def _convolution(tile: Tile) -> tuple[Step, ...]:
     op, lengths = tile.of, tile.lengths
     rows, columns = op.window
-    inner, outer = lengths.get("C", 1), lengths.get("K", 1)
-    times = tile.length("B", "OZ", "FZ")
+    # Thousands of tiles are only compared: what is looked up here counts.
+    length = lengths.get
+    inner, outer, groups = length("C", 1), length("K", 1), length("G", 1)
+    times = length("B", 1) * length("OZ", 1) * length("FZ", 1)
     if op.is_depthwise:
-        inner, outer = tile.length("G"), tile.length("G", "K")
+        inner, outer = groups, groups * outer
     else:
-        times *= tile.length("G")
+        times *= groups
     operation = Operation(
         engine="depthwise" if op.is_depthwise else "convolution",
         input=Shape(rows.seen(lengths), columns.seen(lengths), inner),
-        output=Shape(lengths.get("OY", 1), lengths.get("OX", 1), outer),
+        output=Shape(length("OY", 1), length("OX", 1), outer),
         input_bits=op.input_bits,
         output_bits=op.output_bits,
-        kernel=(lengths.get("FY", 1), lengths.get("FX", 1)),
+        kernel=(length("FY", 1), length("FX", 1)),
         stride=(rows.stride, columns.stride),
         dilation=(rows.dilation, columns.dilation),
         activation=op.activation,

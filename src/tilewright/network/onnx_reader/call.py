@@ -56,6 +56,8 @@ class Step:
     attributes: Attributes
     result: str = ""
     """Which of the node's results this is, where it is not the main one; part of the op's name."""
+    is_op: bool = False
+    """Whether it is an op even where all that it reads is constant."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

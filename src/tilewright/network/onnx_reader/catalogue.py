@@ -5,6 +5,7 @@ from functools import cache
 from types import MappingProxyType
 
 from tilewright.network.onnx_reader import (
+    attention,
     constants,
     convolutions,
     layout,
@@ -14,6 +15,7 @@ from tilewright.network.onnx_reader import (
     pools,
     products,
     quantisation,
+    recurrent,
     reductions,
     resizing,
 )
@@ -38,6 +40,8 @@ def op_rules() -> Mapping[str, Rule]:
         lookups,
         resizing,
         quantisation,
+        recurrent,
+        attention,
     ):
         found |= module.rules()
     return MappingProxyType(found)

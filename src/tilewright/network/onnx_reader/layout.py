@@ -8,6 +8,7 @@ from tilewright.network.moves import (
     anywhere,
     concat,
     pad,
+    repeating_pad,
     reshape,
     slice_axes,
     space_blocks,
@@ -17,6 +18,7 @@ from tilewright.network.nests import Nest, Shape, normal_axis, reshaped
 from tilewright.network.onnx_reader.call import (
     Attributes,
     Call,
+    NodeError,
     Rule,
     Step,
     Value,
@@ -37,6 +39,7 @@ def rules() -> dict[str, Rule]:
         "Concat": Rule("concat", _concat),
         "Split": Rule("slice", _split),
         "Slice": Rule("slice", _slice),
+        "ReverseSequence": Rule("slice", _reverse_sequence),
         "Pad": Rule("pad", _pad),
         "DepthToSpace": Rule("depth_to_space", _depth_to_space),
         "SpaceToDepth": Rule("space_to_depth", _space_to_depth),
@@ -186,6 +189,20 @@ def _slice(call: Call) -> list[Step]:
     return [_slice_step(call, 0, begins, sizes, strides)]
 
 
+def _reverse_sequence(call: Call) -> list[Step]:
+    """A slice backwards, where every sequence is as long as its axis."""
+    data = call.shape(0)
+    axis = _axis(call.integer("time_axis", 0), len(data))
+    if any(length != data[axis] for length in call.integers_at(1)):
+        raise NodeError(
+            f"its sequences are shorter than the {data[axis]} steps of their axis",
+            "reverse whole sequences only: leave their lengths out on export",
+        )
+    begins, steps = [0] * len(data), [1] * len(data)
+    begins[axis], steps[axis] = max(0, data[axis] - 1), -1
+    return [_slice_step(call, 0, begins, list(data), steps)]
+
+
 def _chosen(start: int, end: int, step: int, size: int) -> range:
     """Positions along an axis; bounds below 0 count from its end, those beyond it are moved in."""
     if size == 0:
@@ -243,8 +260,8 @@ def _pad(call: Call) -> list[Step]:
     begins, ends = _pad_amounts(call, len(data))
     nest = pad(data, begins, ends)
     if mode != "constant" and any(amount > 0 for amount in (*begins, *ends)):
-        # A padded position reads an element that no affine index finds.
-        nest = anywhere(nest.shape)
+        # Round the end an axis may be read anywhere.
+        nest = anywhere(nest.shape) if mode == "wrap" else repeating_pad(data, begins, ends)
     attributes: dict[str, AttributeValue] = {"mode": mode, "pads": (*begins, *ends)}
     inputs: list[Value | None] = [call.value(0), None, None]
     if call.opset < 11:

@@ -37,6 +37,7 @@ def load_model(path: Path) -> Model:
         raise InputError(_not_a_model(path)) from error
     if not proto.HasField("graph"):
         raise InputError(_not_a_model(path))
+    proto = _inlined(proto)
     opsets = {_domain(entry.domain): entry.version for entry in proto.opset_import}
     # Files older than IR version 3 name no operator set; the first one is meant.
     if proto.ir_version < 3:
@@ -52,7 +53,7 @@ def load_model(path: Path) -> Model:
 def load_with_values(path: Path) -> onnx.ModelProto:
     """The whole model, with values that lie beside the file; InputError where they are missing."""
     try:
-        return onnx.load(path)
+        return _inlined(onnx.load(path))
     except (OSError, ValueError, DecodeError, onnx.checker.ValidationError) as error:
         first_line = str(error).partition("\n")[0]
         raise InputError(
@@ -62,6 +63,18 @@ def load_with_values(path: Path) -> onnx.ModelProto:
                 "external data must lie beside the model; planning alone needs no values",
             )
         ) from error
+
+
+def _inlined(proto: onnx.ModelProto) -> onnx.ModelProto:
+    """The model with the bodies of its own functions in place of their calls.
+
+    A function of which ONNX cannot tell that its operators mean the same there stays.
+    """
+    if not proto.functions:
+        return proto
+    from onnx.inliner import inline_local_functions
+
+    return inline_local_functions(proto)
 
 
 def _fault(path: Path, message: str, hint: str = "") -> Problem:

@@ -7,7 +7,7 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
-from tilewright.network.onnx_reader.elements import NUMPY_NAMES
+from tilewright.network.onnx_reader.elements import NUMPY_NAMES, ElementType
 from tilewright.network.onnx_reader.model import StoredTensor
 
 Array = npt.NDArray[Any]
@@ -44,6 +44,15 @@ def decode(tensor: StoredTensor) -> Array:
         raise ValueError(f"{len(data)} bytes are stored for shape {tensor.shape} of {name}")
     values: Array = np.frombuffer(data, dtype=dtype.newbyteorder("<")).astype(dtype, copy=False)
     return values.reshape(tensor.shape)
+
+
+def encoded(name: str, values: Array, element: ElementType, folder: Path) -> StoredTensor:
+    """Values that are worked out, as if they were stored in the file."""
+    # Importing onnx takes 0.1 s, which whoever only wants a type does not need.
+    from onnx import numpy_helper
+
+    proto = numpy_helper.from_array(values, name)
+    return StoredTensor(name=name, shape=values.shape, element=element, proto=proto, folder=folder)
 
 
 def _typed_values(tensor: StoredTensor, elements: int, dtype: np.dtype[Any]) -> Array:

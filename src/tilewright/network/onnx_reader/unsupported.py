@@ -9,7 +9,6 @@ from tilewright.network.onnx_reader.model import Node
 _SHOWN = 3
 _CONTROL_FLOW = frozenset({"If", "Loop", "Scan", "SequenceMap"})
 _DATA_DEPENDENT = frozenset({"Compress", "NonMaxSuppression", "Unique", "StringSplit"})
-_RECURRENT = frozenset({"LSTM", "GRU", "RNN"})
 
 
 class Unsupported:
@@ -37,13 +36,14 @@ class Unsupported:
 
     def _needed(self, domain: str, op_type: str) -> str:
         if (f"{domain}.{op_type}" if domain else op_type) in self.functions:
-            return "the model defines it: inline it with onnx.inliner.inline_local_functions"
+            return (
+                "the model defines it, for another version of ONNX's operators: inline it with "
+                "onnx.inliner.inline_local_functions(model, convert_version=True)"
+            )
         if op_type in _CONTROL_FLOW:
             return "what runs must be known beforehand: unroll it, or fix its condition on export"
         if op_type in _DATA_DEPENDENT:
             return "the size of its result depends on data: cut the model before it"
-        if op_type in _RECURRENT:
-            return "export it unrolled, as matrix products and element-wise operators"
         return (
             "write it with operators that `tilewright list ops` names, or cut the model before it; "
             "a rule for it would need the shape of its result and its loop nest"

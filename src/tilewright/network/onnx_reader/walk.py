@@ -17,6 +17,7 @@ from tilewright.network.onnx_reader.fold import evaluate
 from tilewright.network.onnx_reader.model import Declared, Graph, Model, Node, StoredTensor
 from tilewright.network.onnx_reader.order import node_order
 from tilewright.network.onnx_reader.protobuf import load_model
+from tilewright.network.onnx_reader.quantised_groups import with_quantised_ops
 from tilewright.network.onnx_reader.shapes import possible_shape
 from tilewright.network.onnx_reader.stored import MAX_ELEMENTS, Array
 from tilewright.network.onnx_reader.unsupported import Unsupported
@@ -43,11 +44,32 @@ def read_network(path: Path, sizes: Sizes) -> Network:
     reading.take_graph(model.graph)
     outputs = reading.take_outputs(model.graph.outputs)
     problems = [*reading.problems, *reading.unsupported.problems(path)]
-    if not problems and not reading.builder.ops:
-        problems.append(Problem(file=str(path), message="no node computes anything from an input"))
     if problems:
         raise InputError(*problems)
-    return reading.builder.finish(outputs)
+    network = reading.builder.finish(outputs)
+    if not network.ops:
+        message = "no node computes an output from an input"
+        raise InputError(Problem(file=str(path), message=message))
+    return network
+
+
+def read_constants(path: Path, network: Network, names: Sequence[str]) -> dict[str, Array]:
+    """Values of small constants that the reader itself works out, for the network's shapes."""
+    model = load_model(path)
+    shapes = {tensor.name: tensor.shape for tensor in network.inputs}
+    inputs = tuple(
+        replace(declared, dims=shapes.get(declared.name, declared.dims))
+        for declared in model.graph.inputs
+    )
+    reading = _Reading(path, replace(model, graph=replace(model.graph, inputs=inputs)), {})
+    reading.take_inputs()
+    reading.take_graph(model.graph)
+    found = {name: reading.values.get(name) for name in names}
+    return {
+        name: known_array(value)
+        for name, value in found.items()
+        if value is not None and value.is_constant and value.data is not None
+    }
 
 
 class _Reading:
@@ -90,6 +112,7 @@ class _Reading:
 
     def take_graph(self, graph: Graph) -> None:
         """Reads a graph's constants and nodes."""
+        graph = with_quantised_ops(graph)
         for fault in graph.faults:
             self.report(fault)
         self.lost.update(graph.lost)
@@ -203,7 +226,7 @@ class _Reading:
             if size > MAX_SIZE:
                 raise ValueError(f"a loop of {size} steps ({dim}) is not possible")
         given = [value for value in step.inputs if value is not None]
-        is_constant = all(value.is_constant for value in given)
+        is_constant = not step.is_op and all(value.is_constant for value in given)
         data, why = self._folded(step, given) if is_constant else (None, "")
         for name, element in step.outputs:
             self._keep(
@@ -222,6 +245,7 @@ class _Reading:
         for value in given:
             if value.is_constant and value.name not in self.builder.tensors:
                 self._declare(value)
+                self.values.setdefault(value.name, value)
         self.builder.op(
             f"{node.name}.{step.result}" if step.result else node.name,
             step.kind,

@@ -167,7 +167,7 @@ def pad(call: Call, kind: str) -> tuple[Step, ...]:
 
 
 def mirror_pad(call: Call, kind: str) -> tuple[Step, ...]:
-    """MIRROR_PAD; what is read outside is no affine function of the position."""
+    """MIRROR_PAD, with or without the outermost elements."""
     data = call.tensor(0)
     paddings = _paddings(call, data)
     mode = _MIRROR_MODES.get(call.option("mode"))
@@ -176,8 +176,7 @@ def mirror_pad(call: Call, kind: str) -> tuple[Step, ...]:
     if mode is None:
         raise ValueError(f"no mode has the number {call.option('mode')}")
     begins, ends = paddings
-    shape = moves.pad(data.shape, begins, ends, channels_last=True).shape
-    nest = moves.anywhere(shape, channels_last=True)
+    nest = moves.repeating_pad(data.shape, begins, ends, channels_last=True)
     return call.step(kind, nest, (data,), {"pads": (*begins, *ends), "mode": mode})
 
 

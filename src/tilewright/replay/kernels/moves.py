@@ -77,15 +77,17 @@ def _pad(tile: Tile) -> Sequence[Array]:
     mode = tile.text("mode", "constant")
     if mode == "constant":
         return [tile.boxed(tile.over_loops("I", _filler(tile)), fill=_filler(tile))]
-    pads = tile.integers("pads")
-    half = len(pads) // 2
-    data = tile.whole("I")
-    for axis, (begin, end) in enumerate(zip(pads[:half], pads[half:], strict=True)):
-        data = np.take(data, np.arange(max(0, -begin), data.shape[axis] + min(0, end)), axis)
-    widths = [(max(0, b), max(0, e)) for b, e in zip(pads[:half], pads[half:], strict=True)]
-    if mode in ("reflect", "symmetric", "edge", "wrap"):
-        return [_cut(tile, np.pad(data, widths, mode=mode))]  # type: ignore[call-overload]  # a mode
-    raise KernelError(f"padding mode {mode!r} is not emulated")
+    if mode not in ("reflect", "symmetric", "edge", "wrap"):
+        raise KernelError(f"padding mode {mode!r} is not emulated")
+    pads, part = tile.integers("pads"), tile.part("I")
+    half, data = len(pads) // 2, part.array
+    for axis, (low, high) in enumerate(tile.results[0].box):
+        begin, end = pads[axis], pads[axis + half]
+        kept = np.arange(max(0, -begin), part.tensor.shape[axis] + min(0, end))
+        widths = (max(0, begin), max(0, end))
+        sources = np.pad(kept, widths, mode=mode)[low:high]  # type: ignore[call-overload]  # a mode
+        data = np.take(data, sources - part.box[axis][0], axis)
+    return [data]
 
 
 def _filler(tile: Tile) -> float:

@@ -1,0 +1,184 @@
+"""Does every transfer go a way that exists, and take as long and cost as much as that way says?
+
+A transfer of several copies brings one behind the other, each to all of its targets at once: what
+it copies is read once, and the slowest of its ways decides.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from math import isclose
+
+from tilewright.errors import Problem
+from tilewright.network.graph import Network
+from tilewright.program.model import Access, Box, Buffer, Program, Route, Task
+from tilewright.replay.check_boxes import volume
+from tilewright.replay.check_transfers import copies, is_plain_copy
+from tilewright.units import packed_bytes
+
+Amount = tuple[int, int, float]
+"""Bytes read, bytes written, and their energy in pJ."""
+
+Copy = tuple[Route, Access, Access]
+"""The way of a copy, what it reads and what it writes."""
+
+_NOTHING: Amount = (0, 0, 0.0)
+
+
+def route_problems(program: Program, network: Network) -> Iterator[Problem]:
+    """Transfers without a way, on engines or ports of another one, too short, or too cheap."""
+    bits = _Bits(program, network)
+    # Thousands of transfers are alike in all that counts here.
+    alike = _Alike(program)
+    fine: set[object] = set()
+    for task in program.tasks:
+        if not is_plain_copy(task):
+            continue
+        kind = alike.kind(task)
+        if kind is None or kind not in fine:
+            found = list(_problems_of(program, task, bits))
+            yield from found
+            if not found:
+                fine.add(kind)
+
+
+@dataclass(frozen=True, slots=True)
+class _Alike:
+    """Tells which transfers of a single box are alike."""
+
+    program: Program
+    _volumes: dict[Box, int] = field(default_factory=dict)
+
+    def kind(self, task: Task) -> object:
+        """All that is looked at of a transfer; None if it is of several boxes."""
+        if len(task.reads) != 1 or len(task.writes) != 1:
+            return None
+        read, write = task.reads[0], task.writes[0]
+        # The program holds the charges, so that no two of them have been one object.
+        what = task.engine, task.ports, task.setup_cycles, task.cycles, id(task.charges)
+        return (*what, *self._end(read), *self._end(write))
+
+    def _end(self, access: Access) -> tuple[object, ...]:
+        buffer = self.program.buffers[access.buffer]
+        size = self._volume(access.box)
+        whole = size if access.box is buffer.box else self._volume(buffer.box)
+        return buffer.space, buffer.tensor, buffer.size_bytes, whole, size
+
+    def _volume(self, box: Box) -> int:
+        found = self._volumes.get(box)
+        if found is None:
+            found = self._volumes[box] = volume(box)
+        return found
+
+
+@dataclass(frozen=True, slots=True)
+class _Bits:
+    """By buffer the bits of an element, looked up when they are asked for."""
+
+    program: Program
+    network: Network
+    _known: dict[int, int] = field(default_factory=dict)
+
+    def __getitem__(self, buffer: int) -> int:
+        if buffer not in self._known:
+            self._known[buffer] = _element_bits(self.program.buffers[buffer], self.network)
+        return self._known[buffer]
+
+
+def _problems_of(program: Program, task: Task, bits: _Bits) -> Iterator[Problem]:
+    pairs = copies(task)
+    routes = [_route(program, *pair) for pair in pairs]
+    found = [(r, *pair) for r, pair in zip(routes, pairs, strict=True) if r is not None]
+    if len(found) < len(pairs):
+        yield _no_way(program, task, *pairs[routes.index(None)])
+        return
+    yield from _wrong_engines(task, found)
+    yield from _too_short(task, found, bits)
+    yield from _wrong_charges(task, _amounts(program, found, bits))
+
+
+def _route(program: Program, read: Access, write: Access) -> Route | None:
+    buffers = program.buffers
+    return program.route.get((buffers[read.buffer].space, buffers[write.buffer].space))
+
+
+def _no_way(program: Program, task: Task, read: Access, write: Access) -> Problem:
+    source, target = (program.buffers[access.buffer].space for access in (read, write))
+    message = f"task {task.name}, a {task.kind}, goes from {source} to {target}, and no way does"
+    return Problem(message=message)
+
+
+def _element_bits(buffer: Buffer, network: Network) -> int:
+    """Bits of an element: the tensor's, or more where a buffer holds partial sums."""
+    elements = volume(buffer.box)
+    bits = network.by_name[buffer.tensor].bits if buffer.tensor in network.by_name else 0
+    if not elements or buffer.size_bytes == packed_bytes(elements, bits):
+        return bits
+    return max(bits, 8 * buffer.size_bytes // elements)
+
+
+def _size_bytes(access: Access, bits: _Bits) -> int:
+    return packed_bytes(volume(access.box), bits[access.buffer])
+
+
+def _wrong_engines(task: Task, found: Sequence[Copy]) -> Iterator[Problem]:
+    for route in dict.fromkeys(route for route, _, _ in found):
+        way = f"the way from {route.source} to {route.target}"
+        if task.engine != route.engine:
+            message = f"task {task.name} is on {task.engine}, and {way} is {route.engine}'s"
+            yield Problem(message=message)
+        for port in route.ports:
+            if port not in task.ports:
+                message = f"task {task.name} does not hold port {port}, and {way} leads through it"
+                yield Problem(message=message)
+        if route.ports and task.setup_cycles != route.setup_cycles:
+            yield Problem(
+                message=f"task {task.name} holds its ports from {task.setup_cycles} cycles after "
+                f"its start on, and {way} takes {route.setup_cycles} to set up"
+            )
+
+
+def _too_short(task: Task, found: Sequence[Copy], bits: _Bits) -> Iterator[Problem]:
+    for route in dict.fromkeys(route for route, _, _ in found):
+        reads = dict.fromkeys(read for way, read, _ in found if way is route)
+        size_bytes = sum(_size_bytes(read, bits) for read in reads)
+        if task.cycles < route.cycles(size_bytes):
+            yield Problem(
+                message=f"task {task.name} takes {task.cycles} cycles, and {size_bytes} bytes from "
+                f"{route.source} to {route.target} take {route.cycles(size_bytes)}"
+            )
+
+
+def _amounts(program: Program, found: Sequence[Copy], bits: _Bits) -> Mapping[str, Amount]:
+    """What copies do at each memory."""
+    amounts: dict[str, Amount] = {}
+
+    def add(access: Access, is_read: bool, pj_per_byte: float) -> None:
+        memory = program.space[program.buffers[access.buffer].space].memory
+        size = _size_bytes(access, bits)
+        read, written, energy = amounts.get(memory, _NOTHING)
+        added = (read + size, written) if is_read else (read, written + size)
+        amounts[memory] = (*added, energy + size * pj_per_byte)
+
+    for read, route in {read: route for route, read, _ in reversed(found)}.items():
+        add(read, True, route.read_pj_per_byte)
+    for route, _, write in found:
+        add(write, False, route.write_pj_per_byte)
+    return amounts
+
+
+def _wrong_charges(task: Task, amounts: Mapping[str, Amount]) -> Iterator[Problem]:
+    claimed: dict[str, Amount] = {}
+    for charge in task.charges:
+        read, written, energy = claimed.get(charge.memory, _NOTHING)
+        claimed[charge.memory] = (
+            read + charge.read_bytes,
+            written + charge.write_bytes,
+            energy + charge.energy_pj,
+        )
+    for memory in dict.fromkeys((*claimed, *amounts)):
+        said, does = claimed.get(memory, _NOTHING), amounts.get(memory, _NOTHING)
+        if said[:2] != does[:2] or not isclose(said[2], does[2], rel_tol=1e-9, abs_tol=1e-9):
+            yield Problem(
+                message=f"task {task.name} is charged for {said[0]} bytes read, {said[1]} written "
+                f"and {said[2]:g} pJ at {memory}, and does {does[0]}, {does[1]} and {does[2]:g} pJ"
+            )

@@ -1,0 +1,95 @@
+"""Do the figures in a plan file go together: totals and tasks, tasks and their mappings' costs?"""
+
+from collections.abc import Iterator, Mapping
+from math import ceil, fsum, isclose
+from typing import Any
+
+from tilewright.errors import Problem
+from tilewright.program.model import Task, Timetable
+from tilewright.report.record import PlanRecord, TileFigures
+
+Totals = Mapping[str, Any]
+"""By key a number, or numbers by memory, as in `totals` of a plan file."""
+
+
+_ROUNDING = 1e-9
+"""Energies and cycles of mappings are sums of floats, in any order."""
+
+
+def total_problems(record: PlanRecord) -> Iterator[Problem]:
+    """Totals that are not what the plan comes to, and tasks that are better than their mappings."""
+    claimed = record.figures.get("totals")
+    if not isinstance(claimed, dict):
+        yield Problem(message="the plan file has no totals")
+        return
+    for key, value in totals_of(record.timetable).items():
+        if not _are_alike(claimed.get(key), value):
+            yield Problem(
+                message=f"totals.{key} of the plan file is {claimed.get(key)}, and its tasks and "
+                f"buffers come to {value}"
+            )
+    for task in record.timetable.program.tasks:
+        if task.mapping is not None:
+            yield from _too_cheap(task, record.tiles[task.mapping])
+
+
+def _too_cheap(task: Task, tile: TileFigures) -> Iterator[Problem]:
+    least = ceil(tile.cycles * (1 - _ROUNDING))
+    if task.cycles < least:
+        message = f"task {task.name} takes {task.cycles} cycles, and its mapping takes {least}"
+        yield Problem(message=message)
+    spent_pj, least_pj = fsum(c.energy_pj for c in task.charges), fsum(e[2] for e in tile.energy_pj)
+    if spent_pj < least_pj * (1 - _ROUNDING):
+        yield Problem(
+            message=f"task {task.name} is charged {spent_pj:g} pJ, and its mapping costs "
+            f"{least_pj:g} pJ"
+        )
+
+
+def totals_of(timetable: Timetable) -> dict[str, Any]:
+    """Cycles, energy, traffic and memory, added up from tasks and buffers."""
+    energies: dict[str, list[float]] = {}
+    traffic: dict[str, dict[str, int]] = {}
+    for task in timetable.program.tasks:
+        for charge in task.charges:
+            energies.setdefault(charge.memory, []).append(charge.energy_pj)
+            if charge.memory not in ("array", "vector"):
+                moved = traffic.setdefault(charge.memory, {"read": 0, "write": 0})
+                moved["read"] += charge.read_bytes
+                moved["write"] += charge.write_bytes
+    by_memory = {memory: fsum(parts) for memory, parts in energies.items()}
+    return {
+        "cycles": timetable.cycles,
+        "energy_pj": fsum(by_memory.values()),
+        "energy_pj_by_memory": by_memory,
+        "traffic_bytes": traffic,
+        "peak_bytes": _peak_bytes(timetable),
+    }
+
+
+def _peak_bytes(timetable: Timetable) -> dict[str, int]:
+    """By memory the highest address of a buffer that somebody touches, or that is a result."""
+    program = timetable.program
+    accesses = [a for task in program.tasks for a in (*task.reads, *task.writes)]
+    used = [*(access.buffer for access in accesses), *program.results]
+    most = {space.memory: 0 for space in program.spaces if space.kind in ("scratchpad", "external")}
+    for root in dict.fromkeys(map(program.root, used)):
+        buffer = program.buffers[root]
+        memory = program.space[buffer.space].memory
+        if memory in most:
+            top = timetable.addresses[root] + buffer.size_bytes
+            most[memory] = max(most[memory], top)
+    return most
+
+
+def _are_alike(claimed: Any, found: Any) -> bool:
+    """Whether numbers are the same, energies but for how they were added up."""
+    if isinstance(found, dict):
+        return (
+            isinstance(claimed, dict)
+            and claimed.keys() == found.keys()
+            and all(_are_alike(claimed[key], value) for key, value in found.items())
+        )
+    if isinstance(found, float):
+        return isinstance(claimed, int | float) and isclose(claimed, found, rel_tol=_ROUNDING)
+    return bool(claimed == found)

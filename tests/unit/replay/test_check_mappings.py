@@ -1,0 +1,89 @@
+"""Tasks against their mappings: whose tile it is, on which engine, how long and how dear."""
+
+from dataclasses import replace
+
+import pytest
+from tests.small_machines import Small, small_machine
+from tests.timetable_builder import Draft
+
+from tilewright.mapping.search import Mapped, SearchOptions
+from tilewright.network.build import NetworkBuilder
+from tilewright.network.graph import Network
+from tilewright.network.nests import matmul
+from tilewright.program.lower import prepare
+from tilewright.program.model import Access, Charge, Program, Task
+from tilewright.replay.check_mappings import mapping_problems
+from tilewright.replay.check_tiles import tiles_of
+
+
+def product_network() -> Network:
+    builder = NetworkBuilder("product")
+    builder.tensor("p", (2, 4), bits=8, role="input")
+    builder.tensor("q", (4, 2), bits=8, role="constant")
+    builder.op("product", "matmul", matmul((2, 4), (4, 2)), ["p", "q"], {"m": (8, "")})
+    return builder.finish(["m"])
+
+
+def mapping() -> Mapped:
+    """One of the whole product, as if it took 10 cycles and 8 pJ."""
+    network = product_network()
+    prepared = prepare(network, small_machine(Small()), network.ops, SearchOptions(lpf_limit=3))
+    prepared.costs.on_array(network.ops[0], {"D": 2, "K": 2, "C": 4})
+    (mapped,) = prepared.costs.mappings
+    cost = replace(mapped.cost, cycles=9.5, energy_pj=8.0)
+    return replace(mapped, cost=cost)
+
+
+def product() -> Task:
+    """A task that does the whole product."""
+    draft = Draft()
+    m = draft.buffer("m@cmx[0]", ((0, 2), (0, 2)), 0)
+    tile = (("D", 0, 2), ("K", 0, 2), ("C", 0, 4))
+    draft.task("product", ("core[0]", 0, 10), (), (Access(m, ((0, 2), (0, 2))),), tile=tile)
+    charges = (Charge("array", 0, 0, 3.0), Charge("cmx", 8, 4, 5.0))
+    return replace(draft.tasks[0], mapping=0, charges=charges)
+
+
+def said(task: Task) -> list[str]:
+    program: Program = replace(Draft().timetable().program, tasks=(task,), mappings=(mapping(),))
+    network = product_network()
+    found = mapping_problems(program, network, tiles_of(program, network))
+    return [problem.message for problem in found]
+
+
+def test_a_task_may_be_as_good_as_its_mapping_or_worse() -> None:
+    assert said(product()) == []
+    dear = (*product().charges, Charge("vector", 0, 0, 1.0))
+    assert said(replace(product(), cycles=11, charges=dear)) == []
+
+
+def test_a_task_is_as_long_as_its_mapping() -> None:
+    assert said(replace(product(), cycles=9)) == [
+        "task product takes 9 cycles, and its mapping takes 10"
+    ]
+
+
+def test_a_task_costs_as_much_as_its_mapping() -> None:
+    assert said(replace(product(), charges=product().charges[:1])) == [
+        "task product is charged 3 pJ, and its mapping costs 8 pJ"
+    ]
+
+
+def test_a_task_is_of_its_mappings_tile() -> None:
+    half = replace(product(), tile=(("D", 0, 2), ("K", 0, 2), ("C", 2, 4)))
+    assert said(half) == [
+        "task product runs loops of D 2, K 2, C 2, and its mapping is one of D 2, K 2, C 4"
+    ]
+
+
+def test_only_an_array_runs_mappings() -> None:
+    assert said(replace(product(), engine="core[0].vector")) == [
+        "task product has a mapping and is on core[0].vector, no array"
+    ]
+
+
+@pytest.mark.parametrize("number", [-1, 1])
+def test_the_mapping_is_there(number: int) -> None:
+    assert said(replace(product(), mapping=number)) == [
+        f"task product has mapping {number}, which does not exist"
+    ]
