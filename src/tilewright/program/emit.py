@@ -49,6 +49,8 @@ class Emitter:
     """By stage, each core's last tile."""
     _forgets: bool = False
     """Whether the cascade at hand makes slices again for every row."""
+    _sliced: tuple[int, ...] = ()
+    """Stages that then make or read them: small constants stay for all slices of a row."""
     _repeated: int = 0
     """How many tiles so far do what others have done."""
 
@@ -109,6 +111,7 @@ class Emitter:
         """Emit the tiles of several stages, some rows of each in turn."""
         self._held.begin_cascade(flow)
         self._forgets = flow.cascade.forgets
+        self._sliced = (*flow.cascade.on_demand, *flow.slicings) if self._forgets else ()
         self._reads.look_again()
         passing = {number: self._passing_constants(flow, number) for number in flow.cascade.stages}
         for turn in flow.turns:
@@ -241,7 +244,7 @@ class Emitter:
         before = (last[core],) if core in last else ()
         task = self._task(uses, tile, reads, writes, before)
         last[core] = self.builder.append(task, before)
-        if self.frugal:
+        if self.frugal and number not in self._sliced:
             self._reads.forget_all_but(reads)
         for copy in outgoing:
             name = f"{self.builder.buffers[copy.source.buffer].tensor} out"
