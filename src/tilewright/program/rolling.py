@@ -72,7 +72,7 @@ class Rolling:
         return self._row_bytes[key]
 
     def _with_passing(self, flow: Flow, known: Mapping[str, int]) -> dict[str, int]:
-        """Bytes by memory, with the most that rows take at once which are there for a short time."""
+        """Bytes by memory, with the most that rows take at once which do not stay."""
         most: dict[str, int] = {}
         for roots in flow.together:
             now: dict[str, int] = {}

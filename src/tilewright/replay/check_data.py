@@ -121,26 +121,35 @@ def _places(walk: Walk, access: Access) -> list[Box]:
 
 def start_order(timetable: Timetable) -> list[int]:
     """Tasks by start; of those at one cycle the ones that take no time first, as they wait."""
-    slots, tasks = timetable.slots, timetable.program.tasks
-    rank: dict[int, int] = {}
-
-    def moment(number: int) -> tuple[int, int]:
-        return slots[number].start_cycle, slots[number].end_cycle
-
-    def place_of(number: int) -> int:
-        if tasks[number].cycles > 0:
-            return 0
-        if number not in rank:
-            rank[number] = 0
-            before = [b for b in tasks[number].after if moment(b) == moment(number)]
-            rank[number] = 1 + max(map(place_of, before), default=0)
-        return rank[number]
-
-    places = np.array([place_of(number) for number in range(len(tasks))], dtype=np.int64)
+    tasks = timetable.program.tasks
+    ranks: dict[int, int] = {}
+    places = np.zeros(len(tasks), dtype=np.int64)
+    for number, task in enumerate(tasks):
+        if not task.cycles:
+            places[number] = _rank(timetable, number, ranks)
     starts, ends = slot_times(timetable)
     # Of those that are alike in all of this, the one with the smaller number comes first.
     order: list[int] = np.lexsort((places, ends, starts)).tolist()
     return order
+
+
+def _rank(timetable: Timetable, number: int, known: dict[int, int]) -> int:
+    """Behind how many tasks that take no time either, at the same moment, one comes."""
+    tasks, slots = timetable.program.tasks, timetable.slots
+    if tasks[number].cycles > 0:
+        return 0
+    if number not in known:
+        known[number] = 0
+        here = slots[number]
+        before = [
+            other
+            for other in tasks[number].after
+            if (slots[other].start_cycle, slots[other].end_cycle)
+            == (here.start_cycle, here.end_cycle)
+        ]
+        ranks = [_rank(timetable, other, known) for other in before]
+        known[number] = 1 + max(ranks, default=0)
+    return known[number]
 
 
 def _later_makers(

@@ -6,13 +6,16 @@ call them columns or channels.
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
+from math import prod
 from typing import Any
 
+from tilewright.network.counts import macs
 from tilewright.network.graph import Network
 from tilewright.planner import Plan
 from tilewright.program.cascade import Cascade
 from tilewright.program.model import Program, Timetable
 from tilewright.program.stages import Stage
+from tilewright.program.strips import is_repeated
 
 _WORDS = {"OX": "columns", "K": "channels", "G": "channels", "C": "channels", "B": "images"}
 """What positions along a loop are called; all others are rows."""
@@ -110,7 +113,23 @@ def strategy_json(plan: Plan) -> dict[str, Any]:
         "frugal": plan.strategy.frugal,
         "strips": [asdict(strips) for strips in plan.strips],
         "again": [asdict(way) for way in plan.again],
+        "macs_made_again": macs_made_again(plan),
     }
+
+
+def macs_made_again(plan: Plan) -> int:
+    """Multiplications of ops that run a second time, and of tasks that do what others have done."""
+    ops = {op.name: op for op in plan.network.ops}
+    points = dict.fromkeys(ops, 0)
+    for task in plan.program.tasks:
+        if task.op and is_repeated(task):
+            points[task.op] += prod(stop - start for _, start, stop in task.tile)
+    repeated = sum(
+        macs(ops[name], plan.network) * count // ops[name].points
+        for name, count in points.items()
+        if count
+    )
+    return repeated + sum(way.macs for way in plan.again)
 
 
 def cascade_json(cascade: CascadeFigures) -> dict[str, Any]:

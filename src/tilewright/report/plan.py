@@ -6,7 +6,7 @@ from typing import Any
 
 from tilewright.network.counts import macs
 from tilewright.planner import Plan
-from tilewright.report.cascades import strategy_json
+from tilewright.report.cascades import macs_made_again, strategy_json
 from tilewright.report.tables import View, heading, table
 from tilewright.report.together import (
     OpsTogether,
@@ -128,7 +128,7 @@ def plan_view(plan: Plan) -> View:
 def _together(plan: Plan, found: Sequence[OpsTogether]) -> str:
     ops = {task.op for task in plan.program.tasks if task.op}
     all_macs = sum(macs(op, plan.network) for op in plan.network.ops)
-    return together_text(found, len(ops), all_macs, sum(way.macs for way in plan.again))
+    return together_text(found, len(ops), all_macs, macs_made_again(plan))
 
 
 def _memories(plan: Plan) -> Any:

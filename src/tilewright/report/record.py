@@ -28,7 +28,12 @@ from tilewright.program.model import (
     Timetable,
     View,
 )
-from tilewright.report.cascades import CascadeFigures, cascades_of, cascades_of_json
+from tilewright.report.cascades import (
+    CascadeFigures,
+    cascades_of,
+    cascades_of_json,
+    macs_made_again,
+)
 from tilewright.report.improved_mapping import improved_cycles
 from tilewright.report.together import OpsTogether, together_of, together_of_json
 
@@ -91,7 +96,7 @@ class PlanRecord:
     cascades: tuple[CascadeFigures, ...] = ()
     together: tuple[OpsTogether, ...] = ()
     macs_twice: int = 0
-    """Multiplications of ops that run a second time, so that what they make need not wait."""
+    """Multiplications that are done again, so that their results need not wait."""
 
     @property
     def title(self) -> str:
@@ -109,7 +114,7 @@ def record_of(plan: Plan, figures: Mapping[str, Any]) -> PlanRecord:
         limits=_limits(plan.machine, plan.program),
         cascades=cascades_of(plan),
         together=together_of(plan),
-        macs_twice=sum(way.macs for way in plan.again),
+        macs_twice=macs_made_again(plan),
     )
 
 
@@ -281,7 +286,7 @@ def _record(data: Mapping[str, Any]) -> PlanRecord:
         },
         cascades=cascades_of_json(data),
         together=together_of_json(data),
-        macs_twice=sum(way["macs"] for way in data.get("strategy", {}).get("again", ())),
+        macs_twice=data.get("strategy", {}).get("macs_made_again", 0),
     )
 
 

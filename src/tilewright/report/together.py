@@ -168,7 +168,7 @@ def together_of_json(data: Mapping[str, Any]) -> tuple[OpsTogether, ...]:
 def together_text(found: Sequence[OpsTogether], n_ops: int, all_macs: int, made_again: int) -> str:
     """How many of so many ops run together, what memory that saves and what is done again.
 
-    `made_again` are multiplications of ops that run a second time.
+    `made_again` are multiplications of what is made again instead of waiting.
     """
     if not found:
         return ""
@@ -181,7 +181,7 @@ def together_text(found: Sequence[OpsTogether], n_ops: int, all_macs: int, made_
         f"{macs / max(1, all_macs):.1%} more multiplications {why}"
         for macs, why in (
             (again, "at the borders of strips"),
-            (made_again, "for what is made twice"),
+            (made_again, "for what is made again"),
         )
         if macs
     ]

@@ -8,6 +8,7 @@ from tilewright.network import moves, windows
 from tilewright.network.graph import Index, Operand, Tensor
 from tilewright.network.nests import anywhere_along
 from tilewright.program.boxes import (
+    Footprint,
     around,
     contains,
     covering,
@@ -141,3 +142,11 @@ def test_boxes_grow_until_they_cover_a_tensor(
     boxes: list[tuple[tuple[int, int], ...]], expected: list[tuple[tuple[int, int], ...]]
 ) -> None:
     assert covering(boxes, (8, 4)) == expected
+
+
+def test_a_tile_of_nothing_but_padding_has_no_solid_box_however_often_it_is_asked_for() -> None:
+    """Rows 0 and 1 of a window of one row lie two rows above the tensor: only padding."""
+    footprint = Footprint(operand(Index((("OY", 1),), -2)), (5,))
+    for _ in range(2):
+        assert footprint.solid_box({"OY": (0, 2)}) is None
+        assert footprint.solid_box({"OY": (1, 4)}) == footprint.box({"OY": (1, 4)}) == ((0, 2),)

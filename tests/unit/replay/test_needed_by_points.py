@@ -125,7 +125,7 @@ def test_of_a_tensor_that_many_read_all_that_one_of_them_reads_is_needed(readers
 
 def test_no_point_that_an_output_depends_on_is_left_out() -> None:
     exact = left_out = 0
-    for seed in range(40):
+    for seed in range(20):
         network = random_network(seed)
         found, expected = needed_points(network), by_points(network)
         for op in network.ops:
@@ -134,5 +134,5 @@ def test_no_point_that_an_output_depends_on_is_left_out() -> None:
             exact += points == expected[op.name]
             left_out += len(points) < op.points
     # Hardly ever more than that, and often less than everything.
-    assert exact > 0.9 * 120
-    assert left_out > 20
+    assert exact > 0.9 * 60
+    assert left_out > 10

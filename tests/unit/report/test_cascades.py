@@ -53,6 +53,7 @@ def test_what_only_passes_through_rolling_buffers_does_not_wait_outside() -> Non
         "frugal": False,
         "strips": [],
         "again": [],
+        "macs_made_again": 0,
     }
 
 

@@ -14,18 +14,18 @@ from tilewright.schedule.bounds import bounds
 
 def test_no_bound_is_above_the_shortest_run_of_a_few_tasks() -> None:
     reached = 0
-    for seed in range(80):
+    for seed in range(50):
         program = random_program(seed, max_tasks=5)
         found, least = bounds(program), shortest(program)
         assert found.cycles <= least
         assert found.order_cycles <= shortest(program, keep_order=True)
         reached += found.cycles == least
-    assert reached > 40
+    assert reached > 25
 
 
 def test_no_bound_is_above_the_shortest_run_where_there_is_room_for_one_copy() -> None:
     stronger = 0
-    for seed in range(20):
+    for seed in range(10):
         chance = Random(seed)
         sizes = [chance.randint(4, 6) for _ in range(2)]
         builder = Builder(max(sizes) + 2 + chance.randint(0, 1), {"dma": 1, "core": 1})
@@ -34,7 +34,7 @@ def test_no_bound_is_above_the_shortest_run_where_there_is_room_for_one_copy() -
         found = bounds(builder.program())
         assert found.order_cycles <= shortest(builder.program(), keep_order=True)
         stronger += found.order_cycles > found.cycles
-    assert stronger > 2
+    assert stronger > 1
 
 
 def _chain(

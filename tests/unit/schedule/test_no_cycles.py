@@ -32,6 +32,6 @@ def is_in_vain(program: Program) -> bool:
 def test_runs_that_are_too_slow_form_no_cycles() -> None:
     is_in_vain(random_program(0))  # What is made once and stays is not counted.
     with without_looking():
-        tried = [is_in_vain(random_program(seed)) for seed in range(30)]
+        tried = [is_in_vain(random_program(seed)) for seed in range(12)]
         assert gc.collect() == 0
-    assert tried.count(True) > 3
+    assert tried.count(True) > 2
