@@ -7,7 +7,7 @@ from math import inf
 from tilewright.errors import InfeasibleError
 from tilewright.garbage import without_garbage_collection
 from tilewright.machine.limits import with_memory_limits
-from tilewright.machine.model import Machine
+from tilewright.machine.model import OUTPUT_OPERAND, Machine
 from tilewright.mapping.search import Objective, SearchOptions
 from tilewright.network.graph import Network, Op
 from tilewright.plan_drafts import Drafts, KnownChoices
@@ -130,7 +130,7 @@ def _drafts_in(
 ) -> Callable[[Machine], Drafts]:
     """Drafts of plans with ops in one order, on the machine or on one with other sizes."""
     options, watcher = how
-    prepared = prepare(network, limited, order, _search(options))
+    prepared = prepare(network, limited, order, _search(options, limited))
     known: dict[tuple[int, ...], KnownChoices] = {}
 
     def drafts_on(other: Machine) -> Drafts:
@@ -166,7 +166,9 @@ def plan_that_fits(found: Fit, watcher: Watcher = lambda step: None) -> Plan:
     """
     assert found.machine is not None
     options = PlanOptions()
-    prepared = prepare(found.network, found.machine, found.network.ops, _search(options))
+    prepared = prepare(
+        found.network, found.machine, found.network.ops, _search(options, found.machine)
+    )
     if found.first is None or only_scratchpad(prepared) is None:
         return plan(found.network, found.machine, options, watcher)
     with without_garbage_collection():
@@ -191,8 +193,13 @@ def _order_for_copies(network: Network, options: PlanOptions) -> tuple[Op, ...]:
     return small_ops_first(network, order)
 
 
-def _search(options: PlanOptions) -> SearchOptions:
+def _search(options: PlanOptions, machine: Machine) -> SearchOptions:
+    """How mappings are searched for: where operands are streamed, they decide what is moved."""
     objective: Objective = "energy" if options.objective == "energy" else "latency"
+    if options.objective == "traffic":
+        places = places_of(machine)
+        if any(places.home(operand) is None for operand in ("I1", "I2", OUTPUT_OPERAND)):
+            objective = "energy"
     return SearchOptions(
         objective=objective, lpf_limit=options.lpf_limit, unrollings=options.unrollings
     )

@@ -216,7 +216,8 @@ def _copy(walk: Walk, number: int) -> Iterator[Problem]:
         if walk.settled.is_settled[write.buffer]:
             continue
         source, target = _places(walk, read), _places(walk, write)
-        there = [piece for box in source for piece in _pieces_under(walk, (number, place), box)]
+        under = [_pieces_under(walk, (number, place), box) for box in source]
+        there = [piece for pieces in under for piece in pieces]
         if source and not there:
             yield _absent(walk, number, (read, source))
         straight = (
@@ -230,7 +231,11 @@ def _copy(walk: Walk, number: int) -> Iterator[Problem]:
             found.append((write, [_moved(piece, by) for piece in there], target))
             continue
         # Pieces of one shape are no boxes of another, so such a copy must be of complete data.
-        missing = [box for s in source for box in uncovered(s, [piece.box for piece in there])]
+        missing = [
+            box
+            for whole, pieces in zip(source, under, strict=True)
+            for box in uncovered(whole, [piece.box for piece in pieces])
+        ]
         if there and missing:
             yield _absent(walk, number, (read, missing))
         names = tuple(dict.fromkeys(tensor for piece in there for tensor in piece.tensors))
