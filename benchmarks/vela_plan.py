@@ -13,13 +13,13 @@ import sys
 import time
 from dataclasses import replace
 from fractions import Fraction
-from math import ceil, prod
+from math import ceil, inf, prod
 from typing import Any, Literal
 
 import tilewright
 from tilewright.errors import TilewrightError
 from tilewright.planner import PlanOptions, plan
-from tilewright.program.model import Box
+from tilewright.program.model import Access, Box, Program
 from tilewright.schedule.packed import buffer_lives
 
 
@@ -109,6 +109,12 @@ def whole_sram_bytes(made: tilewright.Plan) -> int:
     return max(top for _, _, top in placed)
 
 
+def size_of(program: Program, access: Access) -> int:
+    """Bytes of an access; partial sums are wider than the tensor's elements."""
+    buffer = program.buffers[access.buffer]
+    return ceil(buffer.size_bytes * Fraction(elements(access.box), elements(buffer.box)))
+
+
 def feature_map_bytes(made: tilewright.Plan) -> int:
     """Bytes of anything but constants that are read from and written to external memories.
 
@@ -119,14 +125,15 @@ def feature_map_bytes(made: tilewright.Plan) -> int:
     roles = {tensor.name: tensor.role for tensor in made.network.tensors}
     outside = {space.name for space in program.spaces if space.kind == "external"}
     bytes_of = {"constant": 0, "other": 0}
+    look_ups = {op.name for op in made.network.ops if op.kind == "gather"}
     for task in program.tasks:
+        # Of a table no more is read than is found in it.
+        found = size_of(program, task.writes[0]) if task.op in look_ups else inf
         for access in (*task.reads, *task.writes):
             buffer = program.buffers[access.buffer]
             if buffer.space in outside:
-                # Partial sums are wider than the tensor's elements.
-                share = Fraction(elements(access.box), elements(buffer.box))
                 role = "constant" if roles[buffer.tensor] == "constant" else "other"
-                bytes_of[role] += ceil(buffer.size_bytes * share)
+                bytes_of[role] += int(min(size_of(program, access), found))
     charged = sum(sum(made.traffic_bytes.get(name, (0, 0))) for name in outside)
     if sum(bytes_of.values()) != charged:
         raise SystemExit(f"transfers of {bytes_of} bytes are charged as {charged}")
