@@ -112,7 +112,7 @@ class Ways:
             if (
                 saved[root] * WORTH >= rings
                 and found.maker not in readers
-                and found.reader not in makers
+                and found.reader not in (*makers, *readers)
             ):
                 makers.append(found.maker)
                 readers.append(found.reader)

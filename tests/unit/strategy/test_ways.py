@@ -59,6 +59,21 @@ def test_a_span_knows_the_same_tensors_made_in_slices_as_all_its_stages(network:
     assert any(span.on_demand for span in spans)
 
 
+@pytest.mark.parametrize("forgets", [False, True])
+def test_no_stage_reads_two_tensors_that_are_made_in_slices(forgets: bool) -> None:
+    # A block with a projection ends in a sum of two convolutions, each of which it could ask.
+    on = on_machine("resnet50")
+    scene = scene_on(on)
+    has_choice = False
+    for span in spans_of(on, 12):
+        by_maker = {way.maker: way.reader for way in span.on_demand.values()}
+        chosen = ways_of(scene, span).slices(forgets=forgets).on_demand
+        readers = [by_maker[maker] for maker in chosen]
+        assert len(set(readers)) == len(readers)
+        has_choice |= len(set(by_maker.values())) < len(by_maker)
+    assert has_choice
+
+
 def bytes_of_step(scene: Scene, span: Span, number: int) -> int:
     """What a span holds if nothing is kept and constants come tile by tile, added up by itself."""
     (step, eager), memory = span.steps[number], scene.result_memory
