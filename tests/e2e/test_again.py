@@ -81,6 +81,7 @@ def test_with_less_room_what_runs_again_also_runs_in_strips() -> None:
     assert verify(made.timetable, made.network).agrees
 
 
+@pytest.mark.slow
 def test_an_eighth_of_the_largest_map_is_enough() -> None:
     made = plan(gated(), with_sram(LEAST_BYTES))
     assert [way.tensor for way in made.again] == ["depthwise", "narrow"]

@@ -91,6 +91,7 @@ def test_where_no_tiling_fits_the_network_runs_pixel_by_pixel() -> None:
     assert verify(found.timetable, network).agrees
 
 
+@pytest.mark.slow
 def test_nothing_is_left_to_try_below_the_last_rung() -> None:
     assert last_resort(prepared_on(load_network("notes_cnn"), 46_368), OPTIONS, quiet) is None
 

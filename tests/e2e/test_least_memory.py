@@ -34,6 +34,7 @@ def test_there_is_a_plan_in_the_size_that_was_found(network: str, machine: str) 
     assert all(found.peak_bytes[name] <= size for name, size in limits)
 
 
+@pytest.mark.slow
 def test_a_network_whose_last_product_has_many_channels_runs_in_a_part_of_its_largest_tensor() -> (
     None
 ):

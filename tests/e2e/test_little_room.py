@@ -9,7 +9,10 @@ from tilewright.machine.limits import with_memory_limits
 @pytest.mark.parametrize("machine", ["ethos_u55_128", "ethos_u55_256"])
 @pytest.mark.parametrize(
     ("network", "sizes"),
-    [("lenet5", (2208, 2512, 3008, 4000)), ("notes_cnn", (16512, 17904, 25040))],
+    [
+        ("lenet5", (2208, 2512, 3008, 4000)),
+        pytest.param("notes_cnn", (16512, 17904, 25040), marks=pytest.mark.slow),
+    ],
 )
 def test_cascades_leave_room_for_tiles(network: str, sizes: tuple[int, ...], machine: str) -> None:
     # Cascades that fill the scratchpad were chosen for some of these, and tiny tiles for the rest.

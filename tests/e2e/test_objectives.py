@@ -72,6 +72,7 @@ def test_latency(network: str, on: str) -> None:
     assert cycles == sorted(cycles, reverse=True)
 
 
+@pytest.mark.slow
 def test_a_plan_made_for_less_memory_has_the_bounds_of_the_machine() -> None:
     network, machine = load_network("lenet5"), load_machine("npu_37xx")
     found = plan(network, machine, PlanOptions(objective="memory"))
@@ -136,6 +137,7 @@ def test_a_thorough_plan_is_the_best_of_those_for_all_halves(
         assert made.machine == with_memory_limits(load_machine("npu_37xx"), (("cmx", size),))
 
 
+@pytest.mark.slow
 def test_the_command_plans_thoroughly_if_asked() -> None:
     arguments = ["plan", "lenet5", "--on", "seneca", "--json"]
     plans = [CliRunner().invoke(tilewright, [*arguments, *more]) for more in ([], ["--thorough"])]

@@ -66,6 +66,7 @@ def test_what_is_computed_again_is_what_tasks_compute_beyond_the_network() -> No
     assert again == macs_of_tasks(found) - macs_of_network(found) > 0
 
 
+@pytest.mark.slow
 def test_strips_where_a_plan_without_them_is_slower() -> None:
     network = load_network("lenet5")
     tighter, tight = (plan(network, with_sram("ethos_u55_128", size)) for size in (1_600, 1_800))
@@ -89,6 +90,7 @@ def u_net() -> Network:
     return net.finish(layers.conv(net, "end", data, 4, layers.square(1)))
 
 
+@pytest.mark.slow
 def test_strips_lead_past_a_tensor_that_waits() -> None:
     found = plan(u_net(), with_sram("ethos_u55_128", 5_500))
     assert [strips.ops for strips in found.strips] == [("expand", "depthwise", "project")]
@@ -123,6 +125,7 @@ def test_the_command_tells_which_ops_run_in_strips(tmp_path: Path) -> None:
     assert json.loads(again.output)["agrees"]
 
 
+@pytest.mark.slow
 def test_the_refusal_is_that_of_the_network_if_strips_do_not_help() -> None:
     arguments = [*LENET[:-1], "sram=512 B"]
     shown = CliRunner().invoke(tilewright, ["plan", *arguments])

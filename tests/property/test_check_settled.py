@@ -104,7 +104,9 @@ def test_in_random_programs_the_same_problems_are_found(
         assert_same_problems(random_timetable(generator), None, monkeypatch)
 
 
-@pytest.mark.parametrize("seed", range(8))
+@pytest.mark.parametrize(
+    "seed", [0, 1, *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(2, 8))]
+)
 def test_in_a_changed_plan_the_same_problems_are_found(
     seed: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -50,7 +50,10 @@ def test_what_is_proven_is_the_best_of_all_mappings(seed: int, budget: int) -> N
             assert mine == pytest.approx(best, rel=1e-9)
 
 
-@pytest.mark.parametrize("objective", OBJECTIVES)
+@pytest.mark.parametrize(
+    "objective",
+    [pytest.param(one, marks=() if one == "latency" else pytest.mark.slow) for one in OBJECTIVES],
+)
 @FEW
 @given(seed=st.integers(0, 10**6), budget=st.sampled_from([1, 100, 10_000]))
 def test_it_is_never_worse_than_loma_whatever_the_budget(

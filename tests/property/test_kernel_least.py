@@ -66,6 +66,7 @@ def test_random_machines_have_the_same_best_orders(seed: int, primes: int, even:
             assert_same(case.nest, case.hierarchy, unrolling, options)
 
 
+@pytest.mark.slow
 @settings(max_examples=25, deadline=None)
 @given(st.integers(0, 10**6))
 def test_odd_sizes_on_wide_arrays_have_the_same_best_orders(seed: int) -> None:

@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.ladder_cases import Layer, chain, line_buffered_peak, prepared_on
@@ -76,6 +77,7 @@ def test_line_buffers_are_as_large_as_liveness_by_hand(network: Network) -> None
     assert rung.activation_bytes == line_buffered_peak(network)
 
 
+@pytest.mark.slow
 @settings(repeatable, max_examples=60)
 @given(chains(), st.sampled_from(WITH_STEPS))
 def test_a_plan_of_a_chain_takes_what_its_rung_says(network: Network, name: RungName) -> None:
