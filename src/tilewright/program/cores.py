@@ -67,9 +67,7 @@ def shared_out(
         for stage, factors, loop in zip(stages, unrolled, rows, strict=True)
     ]
     return Shares(
-        unrolled=tuple(unrolled),
-        parts=tuple(parts),
-        boxes=boxes_read(homes, stages, parts),
+        unrolled=tuple(unrolled), parts=tuple(parts), boxes=boxes_read(homes, stages, parts)
     )
 
 

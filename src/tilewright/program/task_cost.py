@@ -38,11 +38,7 @@ class TaskCosts:
         return vector_engine(core) if self.costs.core_model is None else core_engine(core)
 
     def cost(
-        self,
-        stage: Stage,
-        tile: Tile,
-        reads: Sequence[Access],
-        writes: Sequence[Access],
+        self, stage: Stage, tile: Tile, reads: Sequence[Access], writes: Sequence[Access]
     ) -> TileCost:
         """Cycles and charges of a tile.
 
@@ -57,13 +53,7 @@ class TaskCosts:
         return self._with_fused(self._vector_cost(stage, tile, reads, writes), stage, passing)
 
     def _array_cost(self, stage: Stage, tile: Tile, passing: int | None) -> TileCost:
-        key = (
-            stage.op.name,
-            tile.shape,
-            tile.sums.continued,
-            tile.sums.unfinished,
-            passing,
-        )
+        key = (stage.op.name, tile.shape, tile.sums.continued, tile.sums.unfinished, passing)
         found = self._on_array.get(key)
         if found is None:
             found = self.costs.of_stage(stage, tile.lengths, tile.sums)
@@ -78,11 +68,7 @@ class TaskCosts:
         return TileCost(cycles=cost.cycles, charges=charges, mapping=cost.mapping)
 
     def _vector_cost(
-        self,
-        stage: Stage,
-        tile: Tile,
-        reads: Sequence[Access],
-        writes: Sequence[Access],
+        self, stage: Stage, tile: Tile, reads: Sequence[Access], writes: Sequence[Access]
     ) -> TileCost:
         lengths = tile.lengths
         points = prod(lengths.values())
@@ -91,11 +77,7 @@ class TaskCosts:
         return self.costs.by_core_model(found, stage, lengths, tile.sums)
 
     def _moving(
-        self,
-        stage: Stage,
-        tile: Tile,
-        reads: Sequence[Access],
-        writes: Sequence[Access],
+        self, stage: Stage, tile: Tile, reads: Sequence[Access], writes: Sequence[Access]
     ) -> TileCost:
         """The cost of rearranging elements: on a DMA engine if one serves, else the vector unit."""
         read, written = self._read_bytes(stage, tile, reads), self._bytes(writes)

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 from tilewright.network.counts import macs
-from tilewright.network.graph import Network, Op
+from tilewright.network.graph import Network, Op, Operand
 from tilewright.strategy.patches import OpStrip, Patches, TensorStrip
 from tilewright.strategy.unpatched import original_name
 
@@ -128,12 +128,19 @@ class Copied:
         made_by = [operand.tensor for name in way.ops for operand in ops[name].outputs]
         names = _new_names(made_by, network.by_name)
         copies = _new_names(way.ops, ops)
-        made = [replace(_reading(ops[name], names), name=copies[name]) for name in way.ops]
         made = [
-            replace(op, outputs=tuple([replace(o, tensor=names[o.tensor]) for o in op.outputs]))
-            for op in made
+            replace(
+                ops[name],
+                name=copies[name],
+                inputs=_renamed(ops[name].inputs, names),
+                outputs=_renamed(ops[name].outputs, names),
+            )
+            for name in way.ops
         ]
-        late = [_reading(op, names) if op.name in way.readers else op for op in network.ops]
+        late = [
+            replace(op, inputs=_renamed(op.inputs, names)) if op.name in way.readers else op
+            for op in network.ops
+        ]
         first = next(at for at, op in enumerate(late) if op.name in way.readers)
         tensors = [replace(network.by_name[old], name=new) for old, new in names.items()]
         patches = Patches(
@@ -162,10 +169,9 @@ class Copied:
         )
 
 
-def _reading(op: Op, names: Mapping[str, str]) -> Op:
-    """An op that reads some tensors under other names."""
-    inputs = [replace(o, tensor=names.get(o.tensor, o.tensor)) for o in op.inputs]
-    return replace(op, inputs=tuple(inputs))
+def _renamed(operands: Sequence[Operand], names: Mapping[str, str]) -> tuple[Operand, ...]:
+    """Operands with some tensors under other names."""
+    return tuple([replace(o, tensor=names.get(o.tensor, o.tensor)) for o in operands])
 
 
 def _new_names(names: Sequence[str], taken: Mapping[str, object]) -> dict[str, str]:
