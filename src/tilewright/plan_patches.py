@@ -50,10 +50,10 @@ MOST_STUCK = 3
 """If so many ways to make something again all leave no room for the same op, others will, too."""
 
 MUCH = 16
-"""What runs again leaves at least this part of the room, unless that is clearly too little."""
+"""What is made again frees at least this part of the room."""
 
 MANY_STAGES = 24
-"""Cascades of so many stages hold rows that are made again and again."""
+"""As a last resort cascades have up to so many stages."""
 
 MANY_TILES = 50_000
 """A plan of more tiles is not worth the time that it takes to make it."""
