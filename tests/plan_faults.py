@@ -1,10 +1,10 @@
-"""Ten ways to make a correct plan wrong: each fault, if it finds a place, is one for certain."""
+"""Ways to make a correct plan wrong: each fault, if it finds a place, is one for certain."""
 
 import random
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
-from tilewright.program.model import Access, Task, Timetable
+from tilewright.program.model import Access, Charge, Task, Timetable
 
 Fault = Callable[[Timetable, random.Random], Timetable | None]
 """A wrong plan made of a correct one; None where the fault that was drawn is none."""
@@ -265,7 +265,100 @@ def from_a_neighbour(plan: Timetable, draw: random.Random) -> Timetable | None:
     return _with_task(plan, number, replace(task, reads=(read._replace(box=box),)))
 
 
+def _priced(plan: Timetable, draw: random.Random) -> tuple[int, int] | None:
+    """A task and one of its charges, which is known to the digit: no model of a core decides."""
+    number = draw.randrange(len(plan.program.tasks))
+    task = plan.program.tasks[number]
+    is_modelled = task.mapping is None and any(c.memory == "array" for c in task.charges)
+    return None if is_modelled or not task.charges else (number, draw.randrange(len(task.charges)))
+
+
+def _charged(plan: Timetable, number: int, at: int, charge: Charge) -> Timetable:
+    task = plan.program.tasks[number]
+    return _with_task(
+        plan, number, replace(task, charges=(*task.charges[:at], charge, *task.charges[at + 1 :]))
+    )
+
+
+def less_energy(plan: Timetable, draw: random.Random) -> Timetable | None:
+    """A task claims less energy at a memory than it takes there."""
+    found = _priced(plan, draw)
+    if found is None:
+        return None
+    charge = plan.program.tasks[found[0]].charges[found[1]]
+    less = replace(charge, energy_pj=0.9 * charge.energy_pj)
+    return None if less == charge else _charged(plan, *found, less)
+
+
+def fewer_bytes(plan: Timetable, draw: random.Random) -> Timetable | None:
+    """A task claims a byte less at a memory than it reads there."""
+    found = _priced(plan, draw)
+    if found is None:
+        return None
+    charge = plan.program.tasks[found[0]].charges[found[1]]
+    if not charge.read_bytes:
+        return None
+    return _charged(plan, *found, replace(charge, read_bytes=charge.read_bytes - 1))
+
+
+def without_a_read(plan: Timetable, draw: random.Random) -> Timetable | None:
+    """A tile does not read one of its operands, or the sums that it goes on from."""
+    number = draw.randrange(len(plan.program.tasks))
+    task = plan.program.tasks[number]
+    if task.kind != "compute" or len(task.reads) < 2:
+        return None
+    at = draw.randrange(len(task.reads))
+    left = (*task.reads[:at], *task.reads[at + 1 :])
+    return None if task.reads[at] in left else _with_task(plan, number, replace(task, reads=left))
+
+
+def writes_a_row_more(plan: Timetable, draw: random.Random) -> Timetable | None:
+    """A tile claims to write what another one makes."""
+    number = draw.randrange(len(plan.program.tasks))
+    task = plan.program.tasks[number]
+    if task.kind != "compute" or not task.writes:
+        return None
+    at = draw.randrange(len(task.writes))
+    box, whole = task.writes[at].box, plan.program.buffers[task.writes[at].buffer].box
+    free = [axis for axis, (_, end) in enumerate(box) if end < whole[axis][1]]
+    if not free:
+        return None
+    axis = draw.choice(free)
+    longer = (*box[:axis], (box[axis][0], box[axis][1] + 1), *box[axis + 1 :])
+    access = task.writes[at]._replace(box=longer)
+    return _with_task(plan, number, replace(task, writes=_replaced(task.writes, at, access)))
+
+
+def without_mapping(plan: Timetable, draw: random.Random) -> Timetable | None:
+    """A tile on the array of a core without a model takes a cycle, whatever it does."""
+    number = draw.randrange(len(plan.program.tasks))
+    task = plan.program.tasks[number]
+    if task.mapping is None:
+        return None
+    slots = list(plan.slots)
+    slots[number] = replace(slots[number], end_cycle=slots[number].start_cycle + 1)
+    wrong = _with_task(plan, number, replace(task, mapping=None, cycles=1))
+    return replace(wrong, slots=tuple(slots))
+
+
+def on_another_unit(plan: Timetable, draw: random.Random) -> Timetable | None:
+    """A task is on the vector unit instead of the array, or the other way round."""
+    number = draw.randrange(len(plan.program.tasks))
+    task = plan.program.tasks[number]
+    if task.kind != "compute" or not task.engine.startswith("core"):
+        return None
+    array = task.engine.removesuffix(".vector")
+    other = f"{array}.vector" if task.engine == array else array
+    return _with_task(plan, number, replace(task, engine=other))
+
+
 FAULTS: tuple[Fault, ...] = (
+    fewer_bytes,
+    less_energy,
+    on_another_unit,
+    without_a_read,
+    without_mapping,
+    writes_a_row_more,
     at_the_same_time,
     from_a_neighbour,
     moved_onto_another,

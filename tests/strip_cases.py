@@ -88,7 +88,7 @@ def in_strips(
 
 @st.composite
 def wide_networks(draw: Draw) -> Network:
-    """Up to six ops over one input with many columns."""
+    """Up to six ops over one input with many columns; some end in a mean over everything."""
     net = layers.draft("columns", 8)
     shape = (1, draw(st.integers(1, 4)), draw(st.integers(2, 6)), draw(st.integers(6, 16)))
     made = [layers.given(net, "x", shape)]
@@ -96,4 +96,6 @@ def wide_networks(draw: Draw) -> Network:
         found = draw(st.sampled_from(MAKERS))(net, f"op{number}", made + made[-1:] * 5, draw)
         if found is not None and found.elements <= 2048:
             made.append(found)
+    if len(made[-1].shape) == len(shape) and draw(st.booleans()):
+        made.append(layers.global_average_pool(net, "mean", made[-1]))
     return finished(net, made)

@@ -79,10 +79,13 @@ class Draft:
         """`at`: the engine, with `/instance` if not the first, the start and the cycles.
 
         The op is the part of a compute task's name before any `[` or `#`; a transfer sets up for
-        two cycles and then holds the port.
+        two cycles and then holds the port, and what computes outside the chip holds it, too.
         """
         engine, _, instance = at[0].partition("/")
         is_copy = kind != "compute"
+        outside = [space.name for space in self.spaces if space.kind == "external"]
+        touched = [a.buffer for a in (*reads, *writes) if a.buffer < len(self.buffers)]
+        is_outside = any(self.buffers[buffer].space in outside for buffer in touched)
         self.tasks.append(
             Task(
                 name=name,
@@ -94,7 +97,7 @@ class Draft:
                 op="" if is_copy else name.partition("[")[0].partition("#")[0],
                 tile=tile,
                 setup_cycles=2 if is_copy else 0,
-                ports=("port",) if is_copy else (),
+                ports=("port",) if is_copy or is_outside else (),
             )
         )
         start, end = at[1], at[1] + at[2]
@@ -119,11 +122,13 @@ class Draft:
         )
 
     def _charged(self, task: Task) -> Task:
-        """A transfer with charges for what it moves, which takes no energy."""
-        if task.op or task.kind == "compute":
-            return task
+        """A task with charges for what it reads and writes, which takes no energy.
+
+        What a transfer brings to several places it reads once.
+        """
+        reads = task.reads if task.kind == "compute" else tuple(dict.fromkeys(task.reads))
         charges = [
-            *(Charge(*self._moved(access), 0, 0.0) for access in dict.fromkeys(task.reads)),
+            *(Charge(*self._moved(access), 0, 0.0) for access in reads),
             *(Charge(memory, 0, size, 0.0) for memory, size in map(self._moved, task.writes)),
         ]
         return replace(task, charges=tuple(charges))
@@ -133,8 +138,9 @@ class Draft:
         memory = {space.name: space.memory for space in self.spaces}
         if access.buffer >= len(self.buffers):
             return "", 0
-        size = prod(max(0, end - begin) for begin, end in access.box)
-        return memory.get(self.buffers[access.buffer].space, ""), size
+        buffer = self.buffers[access.buffer]
+        size, whole = (prod(max(0, b - a) for a, b in box) for box in (access.box, buffer.box))
+        return memory.get(buffer.space, ""), size * max(1, buffer.size_bytes // max(1, whole))
 
 
 def _route(source: Space, target: Space) -> Route:

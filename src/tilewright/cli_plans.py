@@ -20,6 +20,7 @@ from tilewright.cli_support import (
 from tilewright.errors import InputError, Problem
 
 if TYPE_CHECKING:  # imported when a command runs
+    from tilewright.machine.model import Machine
     from tilewright.planner import Plan
 
 
@@ -171,8 +172,14 @@ def replay_(  # noqa: PLR0913  # one parameter per flag
         network = load_network(source, dims=sizes(dims), bits=bits)
         inputs = Path(input_file) if input_file else None
         with progress_steps("replaying", quiet=as_json), faults_told(plan):
-            found = verify(record.timetable, network, seed=seed, input_file=inputs)
-            found = replace(found, problems=(*found.problems, *total_problems(record)))
+            found = verify(
+                record.timetable,
+                network,
+                machine=_named_machine(record.figures["source"]["machine"]),
+                seed=seed,
+                input_file=inputs,
+            )
+            found = replace(found, problems=(*found.problems, *total_problems(record, network)))
         print_result(lambda: replay_json(found), lambda: replay_view(found), as_json)
         refuse(found)
 
@@ -280,6 +287,16 @@ def _capacity(text: str | None) -> int | None:
         raise InputError(Problem(message=message, hint=hint)) from None
 
 
+def _named_machine(source: str) -> "Machine | None":
+    """The machine that a plan is for, if it can still be read: a replay does without it."""
+    from tilewright.machine.load import load_machine
+
+    try:
+        return load_machine(source.removeprefix("library:"))
+    except InputError:
+        return None
+
+
 def _verified(made: "Plan") -> "Plan":
     """The plan, marked as replayed; what is wrong with it is raised."""
     from dataclasses import replace
@@ -287,7 +304,7 @@ def _verified(made: "Plan") -> "Plan":
     from tilewright.replay.verify import refuse, verify
 
     try:
-        found = verify(made.timetable, made.network)
+        found = verify(made.timetable, made.network, machine=made.machine)
     except InputError as error:
         hint = "the plan itself was made and checked: leave --verify out to get it"
         told = [replace(p, hint="\n".join(filter(None, (p.hint, hint)))) for p in error.problems]

@@ -61,11 +61,11 @@ class Candidate:
 
     @cached_property
     def transfer_cycles(self) -> int:
-        """Cycles of the engine that moves most."""
+        """Cycles of the engine that moves most, also if it looks things up on its way."""
         tasks = self.lowered.program.tasks
-        computing = {task.engine for task in tasks if task.kind == "compute"}
+        moving = {task.engine for task in tasks if task.kind != "compute"}
         works = self.least.engine_cycles.items()
-        return max((cycles for engine, cycles in works if engine not in computing), default=0)
+        return max((cycles for engine, cycles in works if engine in moving), default=0)
 
     @property
     def fill(self) -> float:
@@ -288,7 +288,7 @@ class Drafts:
         timetable = replace(timetable, edges=control_edges(timetable))
         if self.options.checked:
             self.watcher("check")
-            check(timetable, self.prepared.network)
+            check(timetable, self.prepared.network, self.prepared.places.machine)
         return Plan(
             network=self.prepared.network,
             machine=self.prepared.places.machine,

@@ -66,8 +66,9 @@ class PlanOptions:
     several times as many where they promise much; for `traffic`, whenever less may be moved with
     them."""
     thorough: bool = False
-    """Whether plans for half of the scratchpads, a quarter and so on are all made, however long it
-    takes: more memory is then never worse than half of it. Not for the objective `memory`."""
+    """Whether plans for smaller scratchpads are all made, too: more memory is then never worse.
+    Sizes are m * 2^k with m from 16 to 31, as long as the network is cut into no more than 5,000
+    tiles. Not for the objective `memory`."""
     checked: bool = True
     """Whether the plan is checked before it is returned."""
 

@@ -49,10 +49,13 @@ MOST_WAYS = 4
 MOST_STUCK = 3
 """If so many ways to make something again all leave no room for the same op, others will, too."""
 
+MOST_APART = 12
+"""So many tensors are made again because they are too large to wait."""
+
 MUCH = 16
 """What is made again frees at least this part of the room."""
 
-MANY_STAGES = 24
+MANY_STAGES = 44
 """As a last resort cascades have up to so many stages."""
 
 MANY_TILES = 50_000
@@ -104,7 +107,8 @@ def plan_computing_again(planning: Planning, part: float) -> Plan | None:
     options = drafts.options.choose
     last_resort = replace(options, forgets=True, most_stages=MANY_STAGES)
     for how in (options, last_resort):
-        plan = _Copying(planning, part, how).plan_of(unchanged(planning.network))
+        copying, copied = _Copying(planning, part, how), unchanged(planning.network)
+        plan = copying.plan_of(copying.readers_apart(copied) if how.forgets else copied)
         if plan is not None:
             return plan
     return None
@@ -120,6 +124,16 @@ class _Copying:
     trials_left: int = MOST_TRIALS
     stuck: Counter[str] = field(default_factory=Counter)
     """How often there was no room for an op, whatever ran again."""
+
+    def readers_apart(self, copied: Copied) -> Copied:
+        """A network in which what is too large to wait is made again for those who read it late."""
+        for _ in range(MOST_APART):
+            state = _state(copied, self.planning, self.part, self.options)
+            way = state.search.apart.first()
+            if way is None:
+                break
+            copied = copied.with_copies(way)
+        return copied
 
     def plan_of(self, copied: Copied, before: "_State | None" = None) -> Plan | None:
         """The plan of a network with copies, or of one with more of them."""

@@ -79,7 +79,7 @@ def _plan(prepared: Prepared, run: Run, options: PlanOptions, watcher: Watcher) 
     timetable = replace(timetable, edges=control_edges(timetable))
     if options.checked:
         watcher("check")
-        check(timetable, prepared.network)
+        check(timetable, prepared.network, prepared.places.machine)
     network, places = prepared.network, prepared.places
     return Plan(
         network=network,

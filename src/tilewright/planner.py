@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import cached_property
 from math import inf
 
 from tilewright.errors import InfeasibleError
@@ -11,16 +12,17 @@ from tilewright.machine.model import OUTPUT_OPERAND, Machine
 from tilewright.mapping.search import Objective, SearchOptions
 from tilewright.network.graph import Network, Op
 from tilewright.plan_drafts import Drafts, KnownChoices
-from tilewright.plan_halves import best_of_halves, value_of
 from tilewright.plan_memory import plan_in_least_memory
 from tilewright.plan_model import Plan, PlanObjective, PlanOptions, Watcher
 from tilewright.plan_patches import LIKELY, SAFELY, Planning, plan_computing_again, plan_in_strips
 from tilewright.plan_rungs import plan_of_rung
 from tilewright.plan_search import best_plan
+from tilewright.plan_sizes import best_of_sizes, most_tiles, value_of
+from tilewright.program.cascade import PLAIN
 from tilewright.program.lower import prepare
 from tilewright.program.order import peak_bytes
 from tilewright.program.order_network import problem_of, small_ops_first
-from tilewright.program.order_search import OrderOptions, least_peak
+from tilewright.program.order_search import OrderOptions, first_order, least_peak
 from tilewright.program.places import places_of
 from tilewright.strategy.ladder.fit import Fit
 from tilewright.strategy.ladder.program import only_scratchpad
@@ -57,34 +59,83 @@ def plan(
         LimitError: the plan did not pass its check, which is a fault of Tilewright.
     """
     options = options or PlanOptions()
-    how = options, watcher
     limited = with_memory_limits(machine, options.memory_limits)
     if options.thorough and options.objective != "memory":
-        return best_of_halves(lambda other: _plan_on(network, other, how), limited)
-    return _plan_on(network, limited, how)
+        found = _thorough_plan(network, machine, limited, (options, watcher))
+        if found is not None:
+            return found
+    return _Sizes(network, limited, (options, watcher)).plan_on(limited)
 
 
-def _plan_on(network: Network, limited: Machine, how: tuple[PlanOptions, Watcher]) -> Plan:
+def _thorough_plan(
+    network: Network, machine: Machine, limited: Machine, how: tuple[PlanOptions, Watcher]
+) -> Plan | None:
+    """The best plan for the scratchpads or smaller ones; None if those have none, or too many
+    tiles."""
     options, watcher = how
-    with without_garbage_collection():
+    whole = {memory.name: memory.size_bytes for memory in machine.memories}
+    pads = [(m.name, whole[m.name]) for m in limited.memories if m.role == "scratchpad"]
+    unlimited = with_memory_limits(limited, tuple(pads))
+    # The best one is checked in the end.
+    sizes = _Sizes(network, unlimited, (replace(options, checked=False), watcher))
+
+    def plan_on(other: Machine) -> Plan | None:
+        drafts = sizes.drafts_on(other)
+        if (drafts.tiles(drafts.goal, PLAIN) or 0) > most_tiles(network):
+            return None
+        try:
+            return sizes.plan_on(other)
+        except InfeasibleError:
+            return None
+
+    return best_of_sizes(plan_on, unlimited, sizes.drafts_on(limited).prepared, options)
+
+
+class _Sizes:
+    """A network on machines that differ in the sizes of scratchpads: what does not depend on them
+    is worked out once."""
+
+    def __init__(
+        self, network: Network, machine: Machine, how: tuple[PlanOptions, Watcher]
+    ) -> None:
+        self.network, self.machine, self.how = network, machine, how
+        options, watcher = how
         watcher("compute order")
-        order = compute_order(network, options.order_steps)
-        drafts_on = _drafts_in(network, limited, order, how)
-        is_tight = options.objective == "memory" or _is_tight(drafts_on(limited), order)
-        other = _drafts_in_other(network, limited, order, how) if is_tight else None
-        if other is not None:
-            share = _least_share(other[1](limited))
-            if _least_share(drafts_on(limited), share) > share:
-                order, drafts_on = other
-        planning = Planning(
-            network=network,
-            machine=limited,
-            order=order,
-            drafts_on=drafts_on,
-            drafts_of=lambda other, ops: _drafts_in(other, limited, ops, how),
-            order_of=lambda other: _order_for_copies(other, options),
-        )
-        return _planned(planning, is_tight=is_tight)
+        self.order = compute_order(network, options.order_steps)
+        self.drafts_on = _drafts_in(network, machine, self.order, how)
+
+    def plan_on(self, machine: Machine) -> Plan:
+        """The plan on a machine of some sizes.
+
+        Raises:
+            InfeasibleError: there is none.
+        """
+        options, _ = self.how
+        order, drafts_on = self.order, self.drafts_on
+        with without_garbage_collection():
+            is_tight = options.objective == "memory" or _is_tight(drafts_on(machine), order)
+            if is_tight and self._other is not None:
+                share = _least_share(self._other[1](machine))
+                if _least_share(drafts_on(machine), share) > share:
+                    order, drafts_on = self._other
+            planning = Planning(
+                network=self.network,
+                machine=machine,
+                order=order,
+                drafts_on=drafts_on,
+                drafts_of=lambda other, ops: _drafts_in(other, machine, ops, self.how),
+                order_of=_order_for_copies,
+            )
+            return _planned(planning, is_tight=is_tight)
+
+    @cached_property
+    def _other(self) -> tuple[tuple[Op, ...], Callable[[Machine], Drafts]] | None:
+        """The order in which fewer bytes wait, which suits cascades, and drafts in it; None if it
+        is none but the first one."""
+        order = compute_order(self.network, self.how[0].order_steps, few_alive=True)
+        if order == self.order:
+            return None
+        return order, _drafts_in(self.network, self.machine, order, self.how)
 
 
 def _planned(planning: Planning, *, is_tight: bool) -> Plan:
@@ -142,15 +193,6 @@ def _drafts_in(
     return drafts_on
 
 
-def _drafts_in_other(
-    network: Network, limited: Machine, order: tuple[Op, ...], how: tuple[PlanOptions, Watcher]
-) -> tuple[tuple[Op, ...], Callable[[Machine], Drafts]] | None:
-    """The order in which fewer bytes wait, which suits cascades, and drafts in it; None if it is
-    none but the given one."""
-    other = compute_order(network, how[0].order_steps, few_alive=True)
-    return None if other == order else (other, _drafts_in(network, limited, other, how))
-
-
 def _least_share(drafts: Drafts, most_share: float = inf) -> float:
     """The part of the scratchpads that the choice of cascades believes in; infinite if it finds
     nothing, or nothing that fills no more than this part."""
@@ -187,10 +229,14 @@ def compute_order(network: Network, steps: int, *, few_alive: bool = False) -> t
     return tuple(network.ops[number] for number in found.order)
 
 
-def _order_for_copies(network: Network, options: PlanOptions) -> tuple[Op, ...]:
-    """The order of a network some of whose ops run twice."""
-    order = compute_order(network, options.order_steps, few_alive=True)
-    return small_ops_first(network, order)
+def _order_for_copies(network: Network) -> tuple[Op, ...]:
+    """The order of a network some of whose ops run twice.
+
+    What runs again is there so that something need not wait, so that hardly anything may; the peak
+    says nothing, since the largest tensors are never there as a whole. Inputs can be read again.
+    """
+    order, _ = first_order(problem_of(network, inputs_wait=False), few_alive=True)
+    return small_ops_first(network, [network.ops[number] for number in order])
 
 
 def _search(options: PlanOptions, machine: Machine) -> SearchOptions:

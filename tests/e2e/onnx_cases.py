@@ -64,7 +64,23 @@ CONVOLUTIONS = [
         [x(1, 2, 4), weights(2, 2, 3)],
         {"dilations": [2], "strides": [3]},
     ),
+    *(
+        case(
+            f"fused with {activation}",
+            "com.microsoft.FusedConv",
+            [x(1, 3, 5, 6), weights(4, 3, 3, 3), weights(4)],
+            {"activation": activation} | ({"activation_params": numbers} if numbers else {}),
+        )
+        for activation, numbers in (
+            ("Relu", []),
+            ("LeakyRelu", [0.3]),
+            ("HardSigmoid", [0.1, 0.4]),
+            ("Clip", [-3.0, 5.0]),
+        )
+    ),
 ]
+
+EINSUM_OF_THREE = {"equation": "nld,nde,nl->nle"}
 
 PRODUCTS = [
     case("matrices", "MatMul", [x(3, 4), weights(4, 5)]),
@@ -99,6 +115,14 @@ PRODUCTS = [
         [x(2, 4, 3), x(2, 5, 4)],
         {"transA": 1, "transB": 1, "alpha": 1.0},
     ),
+    case(
+        "fused, batch inside the rows",
+        "com.microsoft.FusedMatMul",
+        [x(3, 2, 5, 4), x(6, 2, 5, 4)],
+        {"transBatchA": 1, "transBatchB": 1, "transB": 1},
+    ),
+    case("einsum of three", "Einsum", [x(2, 3, 4), x(2, 4, 5), x(2, 3)], EINSUM_OF_THREE),
+    case("einsum of four", "Einsum", [x(2), x(3), x(2, 4), x(4)], {"equation": "a,b,ac,c->ba"}),
 ]
 
 POOLS = [

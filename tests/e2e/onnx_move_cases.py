@@ -66,7 +66,11 @@ MOVES = [
     case("Tile", "Tile", [x(2, 3), integers(3, 2)]),
     case("Gather", "Gather", [x(5, 3), x(2, 2, dtype="int64")]),
     case("Gather one", "Gather", [x(5, 3), np.array(-2, np.int64)]),
+    case("Gather one, keeping its axis", "Gather", [x(5, 3), integers(3)]),
+    case("Gather one, as two axes", "Gather", [x(2, 5, 3), np.array([[3]])], {"axis": 1}),
     case("Gather on axis 1", "Gather", [x(2, 5, 3), integers(1, 0)], {"axis": 1}),
+    case("Gather every third", "Gather", [x(2, 9, 3), integers(1, 4, -2)], {"axis": 1}),
+    case("Gather some", "Gather", [x(2, 5, 3), integers(1, 0, 3)], {"axis": 1}),
     case("GatherElements", "GatherElements", [x(3, 3), x(2, 3, dtype="int64")]),
     case("GatherND", "GatherND", [x(2, 3, 4), x(5, 2, dtype="int64")]),
     case(
@@ -98,6 +102,16 @@ RESIZES = [
         {"coordinate_transformation_mode": "asymmetric"},
     ),
     case("sizes", "Resize", [x(1, 1, 3, 4), None, None, integers(1, 1, 7, 8)], {"mode": "linear"}),
+    *(
+        case(
+            f"whole numbers, {coordinates}, {dtype}",
+            "Resize",
+            [x(1, 2, 5, 6, dtype=dtype), None, None, integers(1, 2, 9, 4)],
+            {"mode": "linear", "coordinate_transformation_mode": coordinates},
+        )
+        for coordinates in ("half_pixel", "align_corners")
+        for dtype in ("uint8", "int8")
+    ),
     case("sizes, twice", "Resize", [x(1, 1, 3, 4), None, None, integers(1, 1, 6, 8)]),
     case(
         "axes",

@@ -56,7 +56,7 @@ def shorter(task: Task) -> Task:
     ("change", "expected"),
     [
         (shorter, "its mapping takes"),
-        (cheaper, "its mapping costs"),
+        (cheaper, "its mapping does"),
         (lambda task: replace(task, engine="core[0].vector"), "has a mapping and is on"),
         (lambda task: replace(task, mapping=10_000), "which does not exist"),
         (lambda task: replace(task, mapping=-1), "which does not exist"),

@@ -30,8 +30,9 @@ def feed_of(case: Case, seed: int) -> dict[str, Array]:
             values: Array
             if given.dtype.startswith("float"):
                 values = random.uniform(0.1 if case.op in POSITIVE else -1, 1, shape)
-            elif given.dtype == "uint8":
-                values = random.integers(0, 256, shape)
+            elif given.dtype in ("uint8", "int8"):
+                limits = np.iinfo(given.dtype)
+                values = random.integers(limits.min, limits.max + 1, shape)
             else:
                 values = random.integers(0, 2, shape)
             feed[f"x{i}"] = values.astype(given.dtype)

@@ -1,6 +1,10 @@
 """Look-ups in data that are larger than the scratchpad."""
 
+from pathlib import Path
+
+import numpy as np
 import pytest
+from tests.onnx_models import Given, model, node, saved
 from tests.reference_data import ABSENT, REFERENCE_DATA
 from tests.small_machines import Small, small_machine
 
@@ -39,9 +43,18 @@ def test_data_larger_than_the_scratchpad_are_searched_some_columns_at_a_time() -
     assert verify(made.timetable, network).agrees
 
 
-def test_a_column_that_is_searched_has_to_fit() -> None:
+def test_data_of_which_not_even_a_column_fits_are_searched_some_rows_at_a_time() -> None:
+    network = rows_of_data(200, 3)
+    made = plan(network, small_machine(Small(size_bytes=160)), PlanOptions())
+    assert len([task for task in made.program.tasks if task.op == "gather"]) > 200 * 3 // 160
+    assert made.peak_bytes["bank"] <= 160
+    assert verify(made.timetable, network).agrees
+
+
+def test_what_is_found_has_to_fit() -> None:
+    # A row of 4 elements at least, their places, and the row of the data in which they may be.
     with pytest.raises(InfeasibleError, match="gather"):
-        plan(rows_of_data(2048, 3), small_machine(Small(size_bytes=1024)), PlanOptions())
+        plan(rows_of_data(2048, 3), small_machine(Small(size_bytes=8)), PlanOptions())
 
 
 @pytest.mark.parametrize("cores", [1, 2])
@@ -76,4 +89,14 @@ def test_heads_that_come_late_leave_room_for_each_other() -> None:
     options = PlanOptions(smaller_tasks=0, memory_limits=(("sram", 384 * 1024),))
     made = plan(network, machine, options)
     assert made.peak_bytes["sram"] <= 384 * 1024
+    assert verify(made.timetable, network).agrees
+
+
+def test_known_places_along_two_axes_come_from_a_memory_that_only_gives(tmp_path: Path) -> None:
+    # 5 pairs of places; `seneca` gets its constants from a memory that no op reads directly.
+    gather = node("GatherND", ["x", "places"], ["y"])
+    places = np.array([[0, 1], [2, 2], [1, 0], [0, 0], [2, 1]])
+    proto = model([gather], {"x": Given(shape=(3, 3, 4))}, ["y"], {"places": places})
+    network = tilewright.load_network(saved(proto, tmp_path))
+    made = tilewright.plan(network, tilewright.load_machine("seneca"))
     assert verify(made.timetable, network).agrees

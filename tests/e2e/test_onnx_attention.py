@@ -34,6 +34,12 @@ def drawn(*shape: int) -> Array:
     return np.random.default_rng(0).uniform(-1, 1, shape).astype(np.float32)
 
 
+def lengths(batch: int, rows: int) -> tuple[Array, Array]:
+    """All rows of each sequence count: the place of the last one, and their number."""
+    return np.full(batch, rows - 1, dtype=np.int32), np.array([rows], dtype=np.int32)
+
+
+ANGLES = 10 * drawn(12, 8)
 TRIANGLE = np.tril(np.ones((6, 6), dtype=bool))
 FLAT = {"q_num_heads": 4, "kv_num_heads": 2}
 MICROSOFT = "com.microsoft."
@@ -61,6 +67,30 @@ NODES = {
         operands=((2, 6, 8), (2, 9, 8), (2, 9, 8), drawn(24), None, (2, 4, 6, 9)),
         attributes={"num_heads": 4},
         op=f"{MICROSOFT}MultiHeadAttention",
+    ),
+    "groups of queries": Attention(
+        operands=((2, 6, 64), (2, 6, 32), (2, 6, 32), None, None, *lengths(2, 6)),
+        attributes={"num_heads": 4, "kv_num_heads": 2, "scale": 0.3},
+        results=3,
+        op=f"{MICROSOFT}GroupQueryAttention",
+    ),
+    "groups of queries, turned, with a past": Attention(
+        operands=(
+            *((1, 3, 64), (1, 3, 32), (1, 3, 32), (1, 2, 5, 16), (1, 2, 5, 16), *lengths(1, 8)),
+            *(np.cos(ANGLES), np.sin(ANGLES)),
+        ),
+        attributes={"num_heads": 4, "kv_num_heads": 2, "do_rotary": 1},
+        results=3,
+        op=f"{MICROSOFT}GroupQueryAttention",
+    ),
+    "groups of queries in one tensor, neighbours turned": Attention(
+        operands=(
+            *((2, 1, 128), None, None, (2, 2, 5, 16), (2, 2, 5, 16), *lengths(2, 6)),
+            *(np.cos(ANGLES), np.sin(ANGLES)),
+        ),
+        attributes={"num_heads": 4, "kv_num_heads": 2, "do_rotary": 1, "rotary_interleaved": 1},
+        results=3,
+        op=f"{MICROSOFT}GroupQueryAttention",
     ),
 }
 
@@ -95,6 +125,16 @@ def test_attention_computes_what_onnx_runtime_computes(case: Attention, tmp_path
     for name, expected in zip(names, session(onnx.load(path)).run(names, feed), strict=True):
         assert found[name].shape == expected.shape
         np.testing.assert_allclose(found[name], expected, rtol=1e-4, atol=1e-5, err_msg=name)
+
+
+def test_the_mask_of_many_causal_rows_is_there_for_a_replay(tmp_path: Path) -> None:
+    case = Attention(operands=((1, 1, 300, 2),) * 3, attributes={"is_causal": 1})
+    path = written(case, tmp_path)
+    network = load_network(path)
+    (mask,) = (tensor for tensor in network.tensors if tensor.role == "constant")
+    # Row 1 sees keys 0 and 1.
+    found = values_of(network, path).arrays[mask.name]
+    np.testing.assert_array_equal(found[1, :4], [0, 0, -np.inf, -np.inf])
 
 
 def test_products_of_heads_that_share_keys_are_counted_for_each_query(tmp_path: Path) -> None:

@@ -72,11 +72,12 @@ def test_one_node_has_the_shapes_and_types_that_onnx_runtime_computes(
 
 
 def is_computable(op: Op, network: Network) -> bool:
-    """Whether the oracle knows the kind, its operands' number and its indices."""
-    is_affine = op.kind == "reshape" or not any(o.is_searched for o in op.inputs)
+    """Whether the oracle knows the kind, its operands' number, its indices and all it does."""
+    is_affine = op.kind == "reshape" or not any(map(op.searches, op.inputs))
     too_many = op.kind in ("add", "max") and len(op.inputs) > 2
     is_scalar = network.by_name[op.outputs[0].tensor].shape == ()
-    return op.kind in NEST_KINDS and is_affine and not too_many and not is_scalar
+    is_plain = is_affine and not op.attribute("activation") and not is_scalar
+    return op.kind in NEST_KINDS and is_plain and not too_many
 
 
 def nest_cases() -> Iterable[Any]:
@@ -104,7 +105,8 @@ def test_one_node_computed_from_its_loop_nest_gives_onnx_runtimes_values(
         name = op.outputs[0].tensor
         if op.kind == "pad" and filler:
             computed[name] = np.where(computed[name] == 0, filler, computed[name])
-        np.testing.assert_allclose(computed[name], expected[name], rtol=1e-4, atol=1e-4)
+        if name in expected:
+            np.testing.assert_allclose(computed[name], expected[name], rtol=1e-4, atol=1e-4)
 
 
 LIGHT = Path(onnx.__file__).parent / "backend/test/data/light"

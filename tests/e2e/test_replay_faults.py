@@ -19,13 +19,16 @@ def unnoticed(fault: Fault, case: tuple[str, str, int], count: int) -> tuple[int
     network = load_network(name)
     values = values_of(network, seed=1)
     expected = computed(network, values.arrays, values.quantisation)
-    made = planned(network, machine, share).timetable
+    plan = planned(network, machine, share)
+    made = plan.timetable
+    assert problems(made, network, plan.machine) == []
     assert replay(made, network, values, expected=expected).problems == ()
     wrong = wrong_plans(made, fault, count)
     missed = [
         w
         for w in wrong
-        if not replay(w, network, values, expected=expected).problems and not problems(w, network)
+        if not problems(w, network, plan.machine)
+        and not replay(w, network, values, expected=expected).problems
     ]
     return len(wrong), len(missed)
 

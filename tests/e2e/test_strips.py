@@ -98,6 +98,28 @@ def test_strips_lead_past_a_tensor_that_waits() -> None:
     assert found.peak_bytes["sram"] <= 5_500
 
 
+def pooled() -> Network:
+    """Three convolutions, and the mean of their last map, which has 4,608 B."""
+    net = layers.draft("pooled", 8)
+    data = layers.given(net, "x", (1, 3, 12, 24))
+    data = layers.conv(net, "first", data, 8, layers.square(3, 1, 1))
+    data = layers.conv(net, "second", data, 8, layers.square(3, 1, 1))
+    data = layers.conv(net, "third", data, 16, layers.square(3, 1, 1))
+    mean = layers.global_average_pool(net, "mean", data)
+    return net.finish(layers.conv(net, "end", mean, 10, layers.square(1)))
+
+
+def test_a_mean_is_added_up_over_strips() -> None:
+    found = plan(pooled(), with_sram("ethos_u55_128", 960))
+    assert [strips.ops for strips in found.strips] == [("first", "second", "third", "mean")]
+    assert verify(found.timetable, found.network).agrees
+    assert found.peak_bytes["sram"] <= 960
+    # Every column of the map is added once, though others of the first maps are made twice.
+    added = [task.tile for task in found.program.tasks if task.op == "mean"]
+    points = sum(prod(stop - start for _, start, stop in tile) for tile in added)
+    assert points == 16 * 12 * 24
+
+
 def test_no_strips_where_there_is_room() -> None:
     assert plan(load_network("lenet5"), with_sram("ethos_u55_128", 16 * 1024)).strips == ()
 

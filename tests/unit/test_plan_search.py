@@ -3,12 +3,14 @@
 from typing import Any
 
 import pytest
+from tests import small_machines as few_cores
 from tests.cascade_cases import prepared
 
 from tilewright import plan_drafts
 from tilewright.machine.load import load_machine
 from tilewright.machine.model import Machine
 from tilewright.network.load import load_network
+from tilewright.network.zoo import layers
 from tilewright.plan_drafts import Drafts
 from tilewright.plan_memory import cut_to
 from tilewright.planner import Plan, PlanOptions, plan, with_memory_limits
@@ -113,3 +115,17 @@ def test_after_many_tasks_only_tiles_that_are_thought_faster_outright_are_tried(
     n_tasks = len(first.program.tasks)
     assert made(n_tasks // 6).timetable == first.timetable
     assert made(n_tasks // 3).cycles < first.cycles
+
+
+def test_an_engine_that_looks_things_up_moves_data_all_the_same() -> None:
+    net = layers.draft("looked_up", 8)
+    table = layers.constant(net, "table", (64, 64))
+    found = layers.look_up(net, "found", table, layers.given_indices(net, "places", (8,)))
+    network = net.finish(layers.gemm(net, "product", found, 128))
+    on = prepared(network, few_cores.small_machine(few_cores.Small(cores=2, dma=True)))
+    made = Drafts(on, PlanOptions(), lambda step: None, {}).candidate("latency", PLAIN)
+    assert made is not None
+    tasks = made.lowered.program.tasks
+    assert any(task.kind == "compute" and task.engine == "dma" for task in tasks)
+    # Weights of 8 KiB come at 4 bytes a cycle, over an engine that has two instances.
+    assert made.transfer_cycles >= 128 * 64 // 4 // 2

@@ -8,7 +8,7 @@ the array.
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from itertools import product
-from math import inf, prod
+from math import ceil, inf, prod
 
 from tilewright.mapping.attach import Unrolling, attach
 from tilewright.mapping.evaluate import Setup
@@ -38,6 +38,12 @@ QUICK_UNROLLINGS = 3
 QUICK_FACTORS = 4
 """Loop factors that it permutes."""
 
+HELD_UP = 0.1
+"""The part of its cycles for which a port must hold the array up before fewer units are tried."""
+
+WORTHWHILE = 1.2
+"""What fewer units at work must gain, as a factor, before an op is cut for them."""
+
 
 def map_tile(
     nest: LoopNest,
@@ -48,7 +54,8 @@ def map_tile(
     """The best mapping of a nest among `options.unrollings` unrollings; None if nothing fits.
 
     `ranked` are its unrollings, if they are known already. Where ports hold the array up, others
-    that use less than the array has are tried too: those of the general search.
+    that use less than the array has are tried too: those of the general search, and what is best
+    with as many units as ports keep up with.
     """
     best: Mapped | None = None
     tried = 0
@@ -69,7 +76,63 @@ def map_tile(
                 continue
             best, count = _better(best, nest, hierarchy, unrolling, options)
             tried += count
+    if best is not None and options.objective == "latency":
+        best, count = _with_idle_units(best, options)
+        tried += count
     return None if best is None else replace(best, candidates=tried)
+
+
+def _with_idle_units(best: Mapped, options: SearchOptions) -> tuple[Mapped, int]:
+    """The best of a mapping and those with fewer units at work, and how many were tried.
+
+    An array that takes more than ports move waits in every step; with fewer units it has more
+    steps, and may not wait in any.
+    """
+    nest, hierarchy, tried = best.setup.nest, best.setup.hierarchy, 0
+    before: Mapped | None = None
+    while best is not before:
+        before, unrolling = best, best.setup.spatial.unrolling
+        least = HELD_UP * best.cost.cycles
+        slow = [memory for memory, _, cycles in best.cost.port_stalls if cycles > least]
+        doors = _doors(nest, hierarchy, len(hierarchy.levels), slow) if slow else []
+        for narrower in _narrower(doors, unrolling):
+            if not _is_hopeless(best, _steps(nest, narrower), options):
+                found, count = _better(best, nest, hierarchy, narrower, options)
+                best, tried = found or best, tried + count
+    return best, tried
+
+
+def _narrower(doors: Sequence[Door], unrolling: Unrolling) -> list[Unrolling]:
+    """Unrollings that go less far along one array dim, so that some door takes fewer cycles."""
+    found: dict[Unrolling, None] = {}
+    for door in doors:
+        taken = _taken(door, unrolling)
+        cycles = ceil(taken / door.elements)
+        for fewer in dict.fromkeys((1, cycles - 1)) if cycles > 1 else ():
+            for place, (dim, pairs) in enumerate(unrolling):
+                for loop, factor in pairs if dim in door.dims else ():
+                    less = int(factor * fewer * door.elements / taken)
+                    if loop not in door.same and len(pairs) == 1 and less > 0:
+                        narrow = (dim, ((loop, less),))
+                        found[(*unrolling[:place], narrow, *unrolling[place + 1 :])] = None
+    return list(found)
+
+
+def promising(
+    nest: LoopNest,
+    hierarchy: Hierarchy,
+    options: SearchOptions,
+    ranked: Sequence[tuple[int, Unrolling]],
+) -> Unrolling:
+    """The first of the ranked unrollings, with fewer units at work if that is much faster."""
+    _, first = ranked[0]
+    few = replace(options, lpf_limit=min(options.lpf_limit or QUICK_FACTORS, QUICK_FACTORS))
+    best, _ = _better(None, nest, hierarchy, first, few)
+    if best is None or options.objective != "latency":
+        return first
+    narrower, _ = _with_idle_units(best, few)
+    gains = narrower.cost.cycles * WORTHWHILE <= best.cost.cycles
+    return narrower.setup.spatial.unrolling if gains else first
 
 
 def quick_cycles(
@@ -197,13 +260,21 @@ def _steps(nest: LoopNest, unrolling: Unrolling) -> int:
     return steps
 
 
-def _doors(nest: LoopNest, hierarchy: Hierarchy) -> list[Door]:
+def _doors(
+    nest: LoopNest, hierarchy: Hierarchy, levels: int = 1, memories: Sequence[str] | None = None
+) -> list[Door]:
+    """The ports of so many levels, from the array on, as what has to pass them sees them.
+
+    Only those of some memories, if these are given.
+    """
     found = []
     for operand in nest.operands:
-        memory = hierarchy.memory(operand.letter, 0)
-        fed = elements_per_cycle(hierarchy, memory, operand)
-        if fed not in (0, inf):
-            found.append(Door(tuple(memory.served_dims), nest.irrelevant(operand), fed))
+        for level in range(min(levels, len(hierarchy.chains[operand.letter]))):
+            memory = hierarchy.memory(operand.letter, level)
+            fed = elements_per_cycle(hierarchy, memory, operand)
+            is_meant = memories is None or memory.name in memories
+            if is_meant and fed not in (0, inf):
+                found.append(Door(tuple(memory.served_dims), nest.irrelevant(operand), fed))
     return found
 
 
@@ -211,11 +282,16 @@ def _congestion(doors: Sequence[Door], unrolling: Unrolling) -> float:
     """Cycles that the ports next to the array need, at most, for what it takes in one step."""
     worst = 1.0
     for door in doors:
-        taken = 1
-        for dim, pairs in unrolling:
-            if dim in door.dims:
-                for loop, factor in pairs:
-                    if loop not in door.same:
-                        taken *= factor
-        worst = max(worst, taken / door.elements)
+        worst = max(worst, _taken(door, unrolling) / door.elements)
     return worst
+
+
+def _taken(door: Door, unrolling: Unrolling) -> int:
+    """Elements that the array takes from a door in one step."""
+    taken = 1
+    for dim, pairs in unrolling:
+        if dim in door.dims:
+            for loop, factor in pairs:
+                if loop not in door.same:
+                    taken *= factor
+    return taken

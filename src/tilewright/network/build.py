@@ -5,7 +5,7 @@ from dataclasses import replace
 
 from tilewright.network.graph import AttributeValue, Network, Op, Operand, Role, Tensor
 from tilewright.network.kinds import KIND_CLASSES, is_mac
-from tilewright.network.nests import Nest
+from tilewright.network.nests import Nest, with_search_loops
 
 _LETTERS = ("I", "W", "B")
 
@@ -47,6 +47,8 @@ class NetworkBuilder:
         """
         if kind not in KIND_CLASSES:
             raise ValueError(f"op {name!r}: no kind {kind!r}")
+        if kind == "gather" and self.tensors[inputs[0]].role != "constant":
+            nest = with_search_loops(nest)
         if len(inputs) != len(nest.inputs):
             raise ValueError(f"op {name!r}: {len(inputs)} inputs, nest of {len(nest.inputs)}")
         made = []

@@ -16,6 +16,12 @@ from tilewright.units import packed_bytes
 Role = Literal["input", "output", "constant", "activation"]
 AttributeValue = int | float | str | tuple[int, ...] | tuple[float, ...] | tuple[str, ...]
 
+SUMS_SO_FAR = "S"
+"""The letter of an operand from which an op's sums go on; no reader makes one."""
+
+UNFINISHED = "unfinished"
+"""The attribute, 1, of an op that leaves sums for another one to go on from."""
+
 MAX_SIZE = 2**40
 """No dim and no axis may be longer: beyond it a file is broken, not big."""
 
@@ -87,11 +93,6 @@ class Operand:
     tensor: str
     index: tuple[Index, ...] | None
 
-    @property
-    def is_searched(self) -> bool:
-        """Whether data decide which elements a point touches, along an axis or at all."""
-        return self.index is None or any(axis.reach for axis in self.index)
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Op:
@@ -123,8 +124,42 @@ class Op:
 
     @property
     def points(self) -> int:
-        """Points of the loop nest, those that touch no output included."""
-        return prod(size for _, size in self.dims)
+        """Points of the loop nest, those that touch no output included.
+
+        A look-up takes one step for what it finds, however many places there are to look at.
+        """
+        searched = self.searched
+        return prod(size for dim, size in self.dims if dim not in searched)
+
+    @property
+    def searched(self) -> tuple[str, ...]:
+        """Loops of a look-up through the axes of its table in which it may find what it takes."""
+        if self.kind != "gather":
+            return ()
+        walked = {dim for o in self.outputs for axis in o.index or () for dim, _ in axis.terms}
+        return tuple(dim for dim, _ in self.dims if dim not in walked)
+
+    def searches(self, operand: Operand) -> bool:
+        """Whether data decide which elements of an operand are touched, along an axis or at all.
+
+        Of a look-up that is its table: positions of several axes are read together, all of them.
+        """
+        if self.kind == "gather" and operand.name != "I":
+            return False
+        loops = self.searched
+        return operand.index is None or any(
+            axis.reach or any(dim in loops for dim, _ in axis.terms) for axis in operand.index
+        )
+
+    @property
+    def goes_on(self) -> bool:
+        """Whether its sums begin with those that another op has left."""
+        return any(operand.name == SUMS_SO_FAR for operand in self.inputs)
+
+    @property
+    def is_unfinished(self) -> bool:
+        """Whether it leaves its sums to another op."""
+        return self.attribute(UNFINISHED, 0) == 1
 
     def attribute(self, key: str, default: AttributeValue = "") -> AttributeValue:
         """The attribute's value, or `default`."""

@@ -8,6 +8,7 @@ from tilewright.errors import InputError, Problem
 from tilewright.garbage import without_garbage_collection
 from tilewright.network.graph import Network
 from tilewright.network.reading import NetworkReading
+from tilewright.network.unmerged import unmerged
 
 _COUNTING = ("int32", "int64", "uint32", "uint64", "bool")
 """Element types of indices, biases and masks, which no quantisation narrows."""
@@ -88,11 +89,11 @@ def _read_file(path: Path, dims: Mapping[str, int]) -> NetworkReading:
         case ".onnx":
             from tilewright.network.onnx_reader import read_onnx
 
-            return NetworkReading(read_onnx(path, dims=dims))
+            return NetworkReading(unmerged(read_onnx(path, dims=dims)))
         case ".tflite":
             from tilewright.network.tflite_reader import read_tflite
 
-            return NetworkReading(read_tflite(path, dims=dims))
+            return NetworkReading(unmerged(read_tflite(path, dims=dims)))
         case ".yaml" | ".yml":
             return _read_yaml(path, dims)
         case _:

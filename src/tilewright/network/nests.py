@@ -5,7 +5,7 @@ shapes do not go together. Readers add names, tensors and precisions.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import zip_longest
 from math import prod
@@ -166,6 +166,28 @@ def along_dim(name: str) -> Index:
 def anywhere_along(size: int) -> Index:
     """The index into an axis of so many elements where any point may touch any of them."""
     return Index((), reach=max(0, size - 1))
+
+
+def with_search_loops(nest: Nest) -> Nest:
+    """A look-up with a loop S… through every axis of its table (input 0) that it searches.
+
+    With such a loop a part of the table can be looked at after the other.
+    """
+    table, *others = nest.inputs
+    if table is None:
+        return nest
+    loops = {axis: f"S{axis}" for axis, index in enumerate(table) if index.reach}
+    return replace(
+        nest,
+        dims=(*nest.dims, *((loop, table[axis].reach + 1) for axis, loop in loops.items())),
+        inputs=(
+            tuple(
+                along_dim(loops[axis]) if axis in loops else index
+                for axis, index in enumerate(table)
+            ),
+            *others,
+        ),
+    )
 
 
 def axis_names(rank: int, *, channels_last: bool = False) -> tuple[str, ...]:

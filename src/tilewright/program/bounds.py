@@ -115,7 +115,7 @@ def _ends_cycles(
 
 def _reads_all(stage: Stage, operand: Operand, tensor: Tensor) -> bool:
     """Whether a stage surely reads every element of an operand, as strides may leave some out."""
-    if operand.index is None:
+    if operand.index is None or stage.op.searches(operand):
         return False
     loops = [dim for axis in operand.index for dim, _ in axis.terms]
     if len(loops) > len(dict.fromkeys(loops)) or any(axis.divisor != 1 for axis in operand.index):
@@ -149,7 +149,7 @@ def _constant_bytes(network: Network, stage: Stage, known: set[str]) -> Iterator
         tensor = network.by_name[operand.tensor]
         if tensor.role == "constant" and tensor.name not in known:
             known.add(tensor.name)
-            looked_up = stage.op.kind == "gather" and operand.is_searched
+            looked_up = stage.op.kind == "gather" and stage.op.searches(operand)
             made = network.by_name[stage.results[0].tensor].size_bytes
             yield min(made, tensor.size_bytes) if looked_up else _read_bytes(stage, operand, tensor)
 

@@ -56,6 +56,8 @@ class Builder:
     buffers: list[Buffer] = field(default_factory=list)
     tasks: list[Task] = field(default_factory=list)
     given: list[int] = field(default_factory=list)
+    wide_bits: dict[int, int] = field(default_factory=dict)
+    """By buffer the bits of its elements, where these are wider for a while."""
     _alike: dict[object, Buffer] = field(default_factory=dict)
     """Buffers that were made already: the same tiles come again and again."""
     _views: dict[tuple[int, str], int] = field(default_factory=dict)
@@ -79,7 +81,10 @@ class Builder:
                 name=name or tensor, tensor=tensor, box=box, space=space.name, size_bytes=size
             )
         self.buffers.append(made)
-        return len(self.buffers) - 1
+        number = len(self.buffers) - 1
+        if bits:
+            self.wide_bits[number] = bits
+        return number
 
     def lap(self, lap: Lap, tensor: str, box: Box, origin: tuple[int, ...]) -> int:
         """A box of a tensor that lies in a rolling buffer from `origin` on."""

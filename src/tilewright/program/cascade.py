@@ -22,6 +22,7 @@ class Cascade:
 
     Every step makes `step` rows of the last result, and as many of the others as that takes;
     unless it is `eager`, one row at a time, which needs the least memory and the most tasks.
+    With `~axis` these are rows of what the last one picks elements from.
     """
 
     first: int

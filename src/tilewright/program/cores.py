@@ -2,10 +2,11 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import combinations
 from math import inf
 
-from tilewright.network.graph import Network, Operand, Role
-from tilewright.program.boxes import Ranges, around, covering, touched
+from tilewright.network.graph import Network, Op, Operand, Role
+from tilewright.program.boxes import Ranges, around, covering, meet, touched
 from tilewright.program.homes import Homes
 from tilewright.program.model import Box
 from tilewright.program.places import Places
@@ -61,7 +62,7 @@ def shared_out(
 ) -> Shares:
     """All stages shared out; `rows` are the loops, by stage, along which cascades go."""
     way = _way(homes.places)
-    unrolled = [costs.unrolled(s.op) if s.worker == "array" else {} for s in stages]
+    unrolled = [costs.unrolled(s.op) if s.worker == "array" else _at_once(s.op) for s in stages]
     parts = [
         shares(homes, stage, factors, way, loop)
         for stage, factors, loop in zip(stages, unrolled, rows, strict=True)
@@ -69,6 +70,11 @@ def shared_out(
     return Shares(
         unrolled=tuple(unrolled), parts=tuple(parts), boxes=boxes_read(homes, stages, parts)
     )
+
+
+def _at_once(op: Op) -> dict[str, int]:
+    """Loops that take no steps of their own: a look-up goes where it finds something."""
+    return {dim: op.sizes[dim] for dim in op.searched}
 
 
 def _way(places: Places) -> _Way:
@@ -89,7 +95,8 @@ def shares(
 
     An op that takes less than it takes to set up one more transfer stays on one core, and every
     core that gets weights or data of its own from outside takes a transfer more. The loop `rows`,
-    along which all cores go through a cascade together, is not shared out.
+    along which all cores go through a cascade together, is not shared out, nor is one along which
+    several cores would read what comes only once.
     """
     sizes = stage.op.sizes
     full: Ranges = {dim: (0, size) for dim, size in stage.op.dims}
@@ -104,13 +111,43 @@ def shares(
         if dim != rows
         for share in _shares_along(dim, homes, stage, unrolled, way)
     ]
+    once = _coming_once(homes, stage)
+    if once:
+        found = [share for share in found if _is_read_apart(homes, once, _parts(full, share))]
     # Of those that take the same, the first loop's.
     best = min(found, key=lambda share: share.cycles, default=None)
-    if best is None or best.length == sizes[best.dim]:
-        return (full,)
-    starts = range(0, sizes[best.dim], best.length)
-    return tuple(
-        {**full, best.dim: (start, min(start + best.length, sizes[best.dim]))} for start in starts
+    return (full,) if best is None else _parts(full, best)
+
+
+def _parts(full: Ranges, share: _Share) -> tuple[Ranges, ...]:
+    """The ranges of a stage, cut along a loop."""
+    dim, length, (_, size) = share.dim, share.length, full[share.dim]
+    starts = range(0, size, length)
+    return tuple({**full, dim: (start, min(start + length, size))} for start in starts)
+
+
+def _coming_once(homes: Homes, stage: Stage) -> list[Operand]:
+    """Inputs of the network that a stage reads and whose source hands out every value once."""
+    origin = homes.places.origin("I1")
+    if origin is None or origin.rereadable:
+        return []
+    roots = [homes.network.by_name[homes.root(operand.tensor)] for operand in stage.inputs]
+    return [o for o, root in zip(stage.inputs, roots, strict=True) if root.role == "input"]
+
+
+def _is_read_apart(homes: Homes, operands: Sequence[Operand], parts: Sequence[Ranges]) -> bool:
+    """Whether no two cores read the same elements; what others read too is not told apart."""
+    if len(parts) == 1:
+        return True
+    tensors = [operand.tensor for operand in operands]
+    readers = [o.tensor for op in homes.network.ops for o in op.inputs]
+    if any(homes.root(name) != name or readers.count(name) > 1 for name in tensors):
+        return False
+    shapes = [homes.network.by_name[name].shape for name in tensors]
+    return not any(
+        meet(touched(operand, one, shape), touched(operand, other, shape))
+        for operand, shape in zip(operands, shapes, strict=True)
+        for one, other in combinations(parts, 2)
     )
 
 

@@ -46,7 +46,7 @@ class Homes:
     def where(self, stage: Stage, operand: Operand) -> str | None:
         """The memory in which a stage wants an operand; None: it reads or writes it outside."""
         constant = self.is_constant(operand.tensor)
-        if constant and stage.op.kind == "gather" and operand.is_searched:
+        if constant and stage.op.kind == "gather" and stage.op.searches(operand):
             return None
         if stage.worker == "array" and operand.name in CARRIERS:
             carrier = CARRIERS[operand.name]

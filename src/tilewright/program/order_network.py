@@ -22,13 +22,17 @@ quantize dequantize requantize cast
 _ELEMENT_WISE: Final = frozenset(_ELEMENT_WISE_KINDS.split())
 
 
-def problem_of(network: Network, *, in_place: bool = True) -> OrderProblem:
+def problem_of(
+    network: Network, *, in_place: bool = True, inputs_wait: bool = True
+) -> OrderProblem:
     """Which orders the network's ops may have, and the bytes of the tensors between them.
 
-    Constants are left out: they are copied when their op needs them, whatever the order. With
-    `in_place`, element-wise ops and reshapes may write over what they are the last to read.
+    Constants are left out: they are copied when their op needs them, whatever the order; and so are
+    inputs, unless `inputs_wait` for the last op that reads them. With `in_place`, element-wise ops
+    and reshapes may write over what they are the last to read.
     """
-    tensors = [tensor for tensor in network.tensors if tensor.role != "constant"]
+    left_out = ("constant",) if inputs_wait else ("constant", "input")
+    tensors = [tensor for tensor in network.tensors if tensor.role not in left_out]
     number = {tensor.name: position for position, tensor in enumerate(tensors)}
     return OrderProblem(
         ops=tuple(

@@ -42,7 +42,7 @@ class Ordered:
 def least_peak(problem: OrderProblem, options: OrderOptions | None = None) -> Ordered:
     """An order of least peak, or the best one found; never worse than that of `problem.ops`."""
     options = options or OrderOptions()
-    order, stretches = _first_order(problem, few_alive=options.few_alive)
+    order, stretches = first_order(problem, few_alive=options.few_alive)
     bound, steps = 0, options.steps
     for peak, start, end in sorted(stretches, key=lambda stretch: (-stretch[0], stretch[1])):
         if peak <= bound:
@@ -59,7 +59,7 @@ def least_peak(problem: OrderProblem, options: OrderOptions | None = None) -> Or
     return Ordered(order=tuple(order), peak_bytes=peak_bytes(problem, order), bound_bytes=bound)
 
 
-def _first_order(
+def first_order(
     problem: OrderProblem, *, few_alive: bool
 ) -> tuple[list[int], list[tuple[int, int, int]]]:
     """Stretch by stretch the better of the order given and the depth-first one, with its peak."""

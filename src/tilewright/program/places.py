@@ -29,6 +29,9 @@ LINKED_CORES = 16
 """With more cores, nothing is moved from one core's scratchpads to another's: there would be as
 many routes as pairs of cores."""
 
+IDLE_PARTS = 4
+"""If one of so many parts of a port's width would be idle, one transfer more shares it."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class Places:
@@ -122,8 +125,7 @@ def places_of(machine: Machine) -> Places:
     core = machine.cores[0]
     spaces = (*_spaces(machine, core), *_ends(machine))
     dma, assumed = _dma(machine, core)
-    widest = max(engine.bits_per_cycle for engine in dma)
-    ports = {s.name: _lanes(machine, s, widest) for s in spaces if s.kind == "external"}
+    ports = {s.name: _lanes(machine, s, dma) for s in spaces if s.kind == "external"}
     engines = [
         Engine(name=name, count=1)
         for number in range(core.count)
@@ -258,10 +260,10 @@ def _queue(engine: DmaEngine, queue: int) -> str:
     return engine.name if engine.queues == 1 else f"{engine.name}.{queue}"
 
 
-def _lanes(machine: Machine, space: Space, bits_per_cycle: int) -> tuple[Engine, Engine]:
+def _lanes(machine: Machine, space: Space, dma: tuple[DmaEngine, ...]) -> tuple[Engine, Engine]:
     """The read and the write side of an external memory; one and the same if a port does both.
 
-    They have as many lanes as transfers of this width can go on at the same time.
+    They have as many lanes as transfers can go on at the same time.
     """
     memory = next(m for m in machine.memories if m.name == space.memory)
     read, write = _port(memory, READ), _port(memory, WRITE)
@@ -271,9 +273,23 @@ def _lanes(machine: Machine, space: Space, bits_per_cycle: int) -> tuple[Engine,
     sides = []
     for port in (read or first, write or first):
         alike = [p for p in memory.ports if p.kind == port.kind]
-        lanes = sum(max(1, p.bits_per_cycle // bits_per_cycle) for p in alike)
+        lanes = sum(_fed_at_once(p, dma) for p in alike)
         sides.append(Engine(name=f"{space.name}.{port.name}", count=lanes))
     return sides[0], sides[1]
+
+
+def _fed_at_once(port: Port, dma: tuple[DmaEngine, ...]) -> int:
+    """Transfers of the widest engine that a port feeds at the same time, all of them as fast.
+
+    As many as have room in its width. Where these leave a quarter of it idle, and one more can be
+    under way in the same direction, it is one more, and all of them slower: otherwise a wider
+    engine, of which fewer have room, would move far less than a narrower one.
+    """
+    widest = max(dma, key=lambda engine: engine.bits_per_cycle)
+    whole, rest = divmod(port.bits_per_cycle, widest.bits_per_cycle)
+    if IDLE_PARTS * rest >= port.bits_per_cycle and whole < widest.ports:
+        whole += 1
+    return max(1, whole)
 
 
 def _port(memory: Memory, directions: tuple[Direction, ...]) -> Port | None:
@@ -305,8 +321,8 @@ def _routes(
             if source.kind != "scratchpad" and target.kind != "scratchpad":
                 continue
             engine = _mover(source, target, dma)
-            read = _side(machine, source, target, ports, reads=True)
-            write = _side(machine, target, source, ports, reads=False)
+            read = _side(machine, source, target, (dma, ports), reads=True)
+            write = _side(machine, target, source, (dma, ports), reads=False)
             if engine is None or read is None or write is None:
                 continue
             bits = min(engine.bits_per_cycle, read.bits_per_cycle, write.bits_per_cycle)
@@ -360,7 +376,7 @@ def _side(
     machine: Machine,
     space: Space,
     other: Space,
-    ports: Mapping[str, tuple[Engine, Engine]],
+    ways: tuple[tuple[DmaEngine, ...], Mapping[str, tuple[Engine, Engine]]],
     *,
     reads: bool,
 ) -> _Side | None:
@@ -376,9 +392,11 @@ def _side(
     if port is None:
         return None
     energy = memory.read_pj if reads else memory.write_pj
-    held = (ports[space.name][0 if reads else 1].name,) if space.name in ports else ()
+    dma, ports = ways
+    is_held = space.name in ports
+    held = (ports[space.name][0 if reads else 1].name,) if is_held else ()
     return _Side(
-        bits_per_cycle=port.bits_per_cycle,
+        bits_per_cycle=port.bits_per_cycle // (_fed_at_once(port, dma) if is_held else 1),
         pj_per_byte=8 * energy / port.bits_per_cycle,
         port=held,
     )

@@ -2,6 +2,9 @@
 
 Rows are positions along one axis of a tensor; to make a row, a stage reads a window of rows of each
 of its inputs, or, where the axis has nothing to do with the input, all of it.
+
+Some results are made of all rows of what is read. A pool over everything keeps the axes of what it
+reads; a look-up has others, so that stages that end in one go along `~axis`: an axis of its table.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -14,11 +17,21 @@ from tilewright.program.model import Box
 from tilewright.program.stages import Stage, Storage
 from tilewright.records import quickly_made
 
-REDUCING_KINDS = ("average_pool", "max_pool")
-"""Kinds of ops whose result can be made of some rows after the other: sums, or the largest."""
+POOLS = ("average_pool", "max_pool")
+PICKS = ("gather", "arg_max", "arg_min")
+
+REDUCING_KINDS = (*POOLS, *PICKS)
+"""Kinds of ops whose result can be made of some rows after the other: sums, or the largest, what a
+look-up has found so far, or the best and its place."""
 
 SUM_BITS = 32
 """Of the sums that means are made of."""
+
+BEST_BITS = 64
+"""Of the best so far, one half, and of its place, the other."""
+
+MOST_COMPARED_BITS = 16
+"""Of numbers that are compared for the best."""
 
 
 @quickly_made
@@ -83,6 +96,7 @@ class Rows:
     def linked(self, first: int, last: int, axis: int) -> dict[int, StageRows] | None:
         """The rows of stages that go through one axis together, from that of the last result.
 
+        With `~axis` it is that of what the last result is made of, where it is made of all rows.
         None if one of them has no such rows, or reads another's result as a whole.
         """
         axes: dict[str, int] = {}
@@ -101,10 +115,21 @@ class Rows:
         return found
 
     def of(self, number: int, axis: int) -> StageRows | None:
-        """The rows of one stage along an axis of its result; None if it has none."""
+        """The rows of one stage along an axis of its result, or, as `~axis`, of what it is made of;
+        None if it has none."""
         if (number, axis) not in self._found:
             self._found[number, axis] = self._rows(number, axis)
         return self._found[number, axis]
+
+    def axes(self, number: int) -> list[int]:
+        """The axes along which a stage has rows: those of its result, and as `~axis` those of what
+        it is made of."""
+        stage, tensors = self.stages[number], self.network.by_name
+        found = [*range(len(tensors[stage.results[0].tensor].shape))]
+        if stage.op.kind in PICKS:
+            read = range(len(tensors[stage.op.inputs[0].tensor].shape))
+            found += [~axis for axis in read if reduced_loop(stage.op, ~axis) is not None]
+        return [axis for axis in found if self.of(number, axis) is not None]
 
     def root(self, number: int) -> str:
         """The storage that a stage's first result lies in."""
@@ -178,8 +203,9 @@ class Rows:
 
     def _rows(self, number: int, axis: int) -> StageRows | None:
         stage = self.stages[number]
-        loop = _reduced_loop(stage, axis)
+        loop = reduced_loop(stage.op, axis) if may_wait(self.network, stage.op) else None
         reduces = loop is not None
+        axis = ~axis if axis < 0 else axis
         if loop is None and self._same_rows(stage.results[0].tensor, axis):
             loop = _row_loop(stage, axis)
         if loop is None:
@@ -248,20 +274,34 @@ def _row_loop(stage: Stage, axis: int) -> str | None:
 
 
 def unfinished_bits(op: Op) -> int:
-    """Bits of an element of a pool's result until all rows are there."""
-    largest = op.kind == "max_pool"
-    return op.accumulator_bits if largest else max(SUM_BITS, op.accumulator_bits)
+    """Bits of an element of a result until all rows are there."""
+    if op.kind in ("arg_max", "arg_min"):
+        return BEST_BITS
+    return max(SUM_BITS, op.accumulator_bits) if op.kind == "average_pool" else op.accumulator_bits
 
 
-def _reduced_loop(stage: Stage, axis: int) -> str | None:
-    """The loop along which a pool over everything goes through an axis of what it reads."""
-    op, sizes = stage.op, stage.op.sizes
-    read, made = op.inputs[0].index, op.outputs[0].index
-    if op.kind not in REDUCING_KINDS or len(op.outputs) != 1 or read is None or made is None:
+def may_wait(network: Network, op: Op) -> bool:
+    """Whether what an op makes of some rows can be kept until the others are there."""
+    if op.kind not in ("arg_max", "arg_min"):
+        return op.kind in REDUCING_KINDS
+    compared = network.by_name[op.inputs[0].tensor]
+    return compared.bits <= MOST_COMPARED_BITS and compared.dtype.startswith(("int", "uint"))
+
+
+def reduced_loop(op: Op, axis: int) -> str | None:
+    """The loop along which an op that makes its result of all rows goes through an axis of what it
+    reads: the same axis of the result of a pool, or `~axis` of any op."""
+    kinds = REDUCING_KINDS if axis < 0 else POOLS
+    if op.kind not in kinds or len(op.outputs) != 1:
         return None
-    if len(read) != len(made) or axis >= len(read) or read[axis].offset or read[axis].divisor > 1:
+    read, made, axis = op.inputs[0].index, op.outputs[0].index, ~axis if axis < 0 else axis
+    if read is None or made is None or axis >= len(read):
         return None
-    terms = [term for term in read[axis].terms if sizes[term[0]] > 1]
+    if op.kind in POOLS and len(read) != len(made):
+        return None
+    if read[axis].offset or read[axis].divisor > 1:
+        return None
+    terms = [term for term in read[axis].terms if op.sizes[term[0]] > 1]
     walked = {loop for index in made for loop, _ in index.terms}
     if len(terms) != 1 or terms[0][0] in walked or terms[0][1] != 1:
         return None

@@ -92,6 +92,8 @@ class StageTiles:
     def _tile(self, core: int, part: Ranges, ranges: Ranges, sums: Sums) -> Tile:
         reads = []
         for use in self.uses.inputs:
+            if use.is_sum and sums.continued:
+                continue
             box = use.footprint.solid_box(part if use.comes_whole else ranges)
             if box is not None:
                 reads.append((use, box))

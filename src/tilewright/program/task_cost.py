@@ -11,7 +11,8 @@ from tilewright.program.model import Access, Charge, Route
 from tilewright.program.places import Places, core_engine, vector_engine
 from tilewright.program.stage_tiles import Tile
 from tilewright.program.stages import Stage
-from tilewright.program.tile_cost import TileCost, TileCosts
+from tilewright.program.tile_cost import Sums, TileCost, TileCosts
+from tilewright.units import packed_bytes
 
 
 @dataclass
@@ -47,16 +48,19 @@ class TaskCosts:
         """
         if stage.worker == "move":
             return self._moving(stage, tile, reads, writes)
-        passing = elements(writes[0].box) if stage.fused and not tile.sums.unfinished else None
+        passing = elements(tile.results[0]) if stage.fused and not tile.sums.unfinished else None
         if stage.worker == "array":
-            return self._array_cost(stage, tile, passing)
+            found = self._array_cost(stage, tile, passing)
+            if found.is_mapped:
+                return found
         return self._with_fused(self._vector_cost(stage, tile, reads, writes), stage, passing)
 
     def _array_cost(self, stage: Stage, tile: Tile, passing: int | None) -> TileCost:
-        key = (stage.op.name, tile.shape, tile.sums.continued, tile.sums.unfinished, passing)
+        sums = _sums(stage, tile)
+        key = (stage.op.name, tile.shape, sums.continued, sums.unfinished, passing)
         found = self._on_array.get(key)
         if found is None:
-            found = self.costs.of_stage(stage, tile.lengths, tile.sums)
+            found = self.costs.of_stage(stage, tile.lengths, sums)
             found = self._on_array[key] = self._with_fused(found, stage, passing)
         return found
 
@@ -74,7 +78,7 @@ class TaskCosts:
         points = prod(lengths.values())
         read = self._read_bytes(stage, tile, reads)
         found = self.costs.on_vector_unit(points, read, self._bytes(writes))
-        return self.costs.by_core_model(found, stage, lengths, tile.sums)
+        return self.costs.by_core_model(found, stage, lengths, _sums(stage, tile))
 
     def _moving(
         self, stage: Stage, tile: Tile, reads: Sequence[Access], writes: Sequence[Access]
@@ -108,7 +112,7 @@ class TaskCosts:
         if stage.op.kind != "gather":
             return self._bytes(reads)
         network, buffers = self.builder.network, self.builder.buffers
-        tables = [operand.tensor for operand in stage.inputs if operand.is_searched]
+        tables = [operand.tensor for operand in stage.inputs if stage.op.searches(operand)]
         found = size_bytes(tile.results[0], network.by_name[stage.results[0].tensor])
         total: dict[str, int] = {}
         for access in reads:
@@ -122,7 +126,9 @@ class TaskCosts:
         total: dict[str, int] = {}
         for access in accesses:
             buffer = self.builder.buffers[access.buffer]
-            size = size_bytes(access.box, self.builder.network.by_name[buffer.tensor])
+            bits = self.builder.wide_bits.get(access.buffer)
+            bits = bits or self.builder.network.by_name[buffer.tensor].bits
+            size = packed_bytes(elements(access.box), bits)
             memory = self.places.memory_of[buffer.space]
             total[memory] = total.get(memory, 0) + size
         return total
@@ -158,3 +164,11 @@ class TaskCosts:
             if space in external:
                 found.setdefault(space, route.ports)
         return found
+
+
+def _sums(stage: Stage, tile: Tile) -> Sums:
+    """Which part of a sum a tile adds, also if another op begins the sum or ends it."""
+    return Sums(
+        continued=tile.sums.continued or stage.op.goes_on,
+        unfinished=tile.sums.unfinished or stage.op.is_unfinished,
+    )

@@ -17,6 +17,7 @@ from tilewright.mapping.search import Mapped, SearchOptions
 from tilewright.mapping.tile_search import (
     fewest_steps,
     map_tile,
+    promising,
     quick_cycles,
     ranked_unrollings,
 )
@@ -25,6 +26,7 @@ from tilewright.network.graph import Network, Op
 from tilewright.program.core_model import CoreModelCosts, core_model_costs
 from tilewright.program.model import Charge
 from tilewright.program.places import Places
+from tilewright.program.rows import unfinished_bits
 from tilewright.program.stage_kinds import StageKinds
 from tilewright.program.stages import Stage
 from tilewright.program.work import Known
@@ -43,6 +45,11 @@ class TileCost:
     cycles: int
     charges: tuple[Charge, ...]
     mapping: int | None = None
+
+    @property
+    def is_mapped(self) -> bool:
+        """Whether it is by a mapping, also where a model tells its cycles: products are charged."""
+        return self.charges[0].memory == "array"
 
 
 @quickly_made
@@ -81,6 +88,7 @@ class TileCosts:
     _unrollings: dict[tuple[LoopNest, Hierarchy], list[tuple[int, Unrolling]]] = field(
         default_factory=dict
     )
+    _promising: dict[tuple[LoopNest, Hierarchy], Mapping[str, int]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.core_model = core_model_costs(self.network, self.places)
@@ -102,6 +110,8 @@ class TileCosts:
                 message = f"op {op.name!r} cannot be mapped: {error}"
                 raise InfeasibleError(Problem(message=message)) from None
             width = partial_sum_bits(machine, core, op.accumulator_bits)
+            if op.goes_on or op.is_unfinished:
+                width = max(width, unfinished_bits(op))
             self._nests[op.name] = with_partial_sums(nest, width), hierarchy
         return self._nests[op.name]
 
@@ -116,12 +126,20 @@ class TileCosts:
 
     def unrolled(self, op: Op) -> Mapping[str, int]:
         """How many steps of each loop the array takes at once, in the most promising unrolling."""
-        _, unrolling = self._ranked(*self.nest(op))[0]
-        factors: dict[str, int] = {}
-        for _, pairs in unrolling:
-            for loop, factor in pairs:
-                factors[loop] = factors.get(loop, 1) * factor
-        return factors
+        key = self.nest(op)
+        if key not in self._promising:
+            factors: dict[str, int] = {}
+            for _, pairs in self._most_promising(*key):
+                for loop, factor in pairs:
+                    factors[loop] = factors.get(loop, 1) * factor
+            self._promising[key] = factors
+        return self._promising[key]
+
+    def _most_promising(self, nest: LoopNest, hierarchy: Hierarchy) -> Unrolling:
+        ranked = self._ranked(nest, hierarchy)
+        if self.core_model is not None:
+            return ranked[0][1]
+        return promising(nest, hierarchy, self.options, ranked)
 
     def _ranked(self, nest: LoopNest, hierarchy: Hierarchy) -> list[tuple[int, Unrolling]]:
         """The unrollings of an op with their steps, the most promising first."""
@@ -272,12 +290,14 @@ class TileCosts:
         """The cost of a tile that the model of the core can run although the array cannot."""
         read: dict[str, int] = {}
         written: dict[str, int] = {}
+        sizes = tile.sizes | {relation.target: relation.size for relation in tile.relations}
         for operand in tile.operands:
             home = self.places.home(CARRIERS[operand.letter])
             if home is not None:
-                side = written if operand is tile.operands[0] else read
-                elements = prod(tile.sizes.get(axis, 1) for axis in operand.axes)
-                side[home.name] = side.get(home.name, 0) + ceil(elements * operand.bits / 8)
+                is_result = operand is tile.operands[0]
+                side, bits = (written, tile.final_bits) if is_result else (read, operand.bits)
+                elements = prod(sizes.get(axis, 1) for axis in operand.axes)
+                side[home.name] = side.get(home.name, 0) + ceil(elements * bits / 8)
         return self.on_vector_unit(tile.points, read, written)
 
     def _with_sums(self, mapped: Mapped, tile: LoopNest, sums: Sums) -> TileCost:

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from tilewright.machine.model import OUTPUT_OPERAND
-from tilewright.network.graph import Operand
+from tilewright.network.graph import SUMS_SO_FAR, Operand
 from tilewright.program.boxes import Footprint
 from tilewright.program.homes import Homes
 from tilewright.program.stages import Stage
@@ -23,6 +23,8 @@ class Use:
     comes_whole: bool = False
     """Whether it is a small constant, which comes once for all tiles of a core."""
     is_constant: bool = False
+    is_sum: bool = False
+    """Whether only the first tiles of all read it, to go on from there."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,6 +71,7 @@ def _input(homes: Homes, stage: Stage, operand: Operand) -> Use:
         footprint=_footprint(homes, operand),
         comes_whole=homes.comes_whole(stage, operand),
         is_constant=homes.is_constant(operand.tensor),
+        is_sum=operand.name == SUMS_SO_FAR,
     )
 
 

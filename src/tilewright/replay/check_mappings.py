@@ -3,12 +3,14 @@
 A task may take longer and cost more: it may go on from partial sums, or apply further ops.
 """
 
-from collections.abc import Iterator, Sequence
-from math import ceil, fsum
+from collections.abc import Iterator, Mapping, Sequence
+from math import ceil
 
 from tilewright.errors import Problem
+from tilewright.mapping.search import Mapped
 from tilewright.network.graph import Network
 from tilewright.program.model import Box, Program, Task
+from tilewright.replay.check_routes import NOTHING, Amount, charged_amounts
 from tilewright.replay.check_transfers import CORE
 
 _ROUNDING = 1e-9
@@ -26,7 +28,8 @@ def mapping_problems(
         return
     dims = {op.name: [dim for dim, _ in op.dims] for op in network.ops}
     lengths = [dict(mapped.setup.nest.dims) for mapped in program.mappings]
-    costs = [(ceil(mapped.cost.cycles), mapped.cost.energy_pj) for mapped in program.mappings]
+    cycles = [ceil(mapped.cost.cycles) for mapped in program.mappings]
+    moved = [_moved(mapped) for mapped in program.mappings]
     for task, tile in zip(program.tasks, tiles, strict=True):
         if task.mapping is None:
             continue
@@ -42,21 +45,42 @@ def mapping_problems(
                     message=f"task {task.name} runs loops of {_text(own)}, and its mapping is one "
                     f"of {_text(lengths[task.mapping])}"
                 )
-        yield from _too_cheap(task, *costs[task.mapping])
+        yield from _too_quick(task, cycles[task.mapping])
+        yield from _too_little(task, moved[task.mapping])
 
 
-def _too_cheap(task: Task, cycles: int, energy_pj: float) -> Iterator[Problem]:
+def _too_quick(task: Task, cycles: int) -> Iterator[Problem]:
     if not CORE.fullmatch(task.engine):
         yield Problem(message=f"task {task.name} has a mapping and is on {task.engine}, no array")
     if task.cycles < cycles:
         message = f"task {task.name} takes {task.cycles} cycles, and its mapping takes {cycles}"
         yield Problem(message=message)
-    charged_pj = fsum(charge.energy_pj for charge in task.charges)
-    if charged_pj < energy_pj * (1 - _ROUNDING):
-        yield Problem(
-            message=f"task {task.name} is charged {charged_pj:g} pJ, and its mapping costs "
-            f"{energy_pj:g} pJ"
-        )
+
+
+def _moved(mapped: Mapped) -> dict[str, Amount]:
+    """Bytes that a mapping reads and writes by memory, and their energy."""
+    moved: dict[str, Amount] = {"array": (0, 0, mapped.cost.mac_pj)}
+    bits: dict[tuple[str, bool], int] = {}
+    for link in mapped.cost.links:
+        key = link.memory, link.direction in ("tl", "th")
+        bits[key] = bits.get(key, 0) + link.bits
+        energy_pj = moved.get(link.memory, NOTHING)[2] + link.energy_pj
+        sides = (-(-bits.get((link.memory, is_read), 0) // 8) for is_read in (True, False))
+        moved[link.memory] = (*sides, energy_pj)
+    return moved
+
+
+def _too_little(task: Task, moved: Mapping[str, Amount]) -> Iterator[Problem]:
+    """Memories at which a task is charged for less than its mapping does there."""
+    charged = charged_amounts(task)
+    for memory, least in moved.items():
+        said = charged.get(memory, NOTHING)
+        if said[0] < least[0] or said[1] < least[1] or said[2] < least[2] * (1 - _ROUNDING):
+            yield Problem(
+                message=f"task {task.name} is charged for {said[0]} bytes read, {said[1]} written "
+                f"and {said[2]:g} pJ at {memory}, and its mapping does {least[0]}, {least[1]} and "
+                f"{least[2]:g} pJ"
+            )
 
 
 def _text(lengths: dict[str, int]) -> str:

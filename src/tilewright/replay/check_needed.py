@@ -30,7 +30,7 @@ def needed_points(network: Network) -> dict[str, list[Lattice]]:
             for operand in op.inputs:
                 if operand.tensor not in made:
                     continue
-                read = _read(operand, loops, network.by_name[operand.tensor].shape)
+                read = touched(operand, loops, network.by_name[operand.tensor].shape)
                 known = tensors.setdefault(operand.tensor, [])
                 tensors[operand.tensor] = _with(known, read)
     return found
@@ -74,7 +74,7 @@ def _points(op: Op, tensors: Mapping[str, list[Lattice]]) -> list[Lattice]:
     return found
 
 
-def _read(operand: Operand, loops: Mapping[str, Places], shape: Sequence[int]) -> Lattice:
+def touched(operand: Operand, loops: Mapping[str, Places], shape: Sequence[int]) -> Lattice:
     """The elements that some points read; all of them without an index."""
     if operand.index is None:
         return _whole(shape)

@@ -116,7 +116,7 @@ def _op_problems(op: Op, tiles: Sequence[Tile], needed: Needed) -> Iterator[Prob
         if strange or is_outside:
             what = f"dim {strange[0]}" if strange else _named(op, box)
             yield Problem(message=f"task {task.name} computes {what} of {op.name}, {_named(op)}")
-    if KIND_CLASSES[op.kind] == "move":
+    if KIND_CLASSES[op.kind] == "move" and not op.searched:
         return
     for strip, own in strips.items():
         # Only what two strips both need may be computed twice, once for each of them.
@@ -256,13 +256,23 @@ def _size_problems(program: Program, network: Network) -> Iterator[Problem]:
             yield from found
 
 
+def tensor_problems(program: Program, network: Network) -> Iterator[Problem]:
+    """Buffers of tensors that do not exist, or that have other axes."""
+    for buffer in program.buffers:
+        tensor = network.by_name.get(buffer.tensor)
+        if tensor is None:
+            yield Problem(
+                message=f"buffer {buffer.name} holds {buffer.tensor}, a tensor that is not there"
+            )
+        elif len(tensor.shape) != len(buffer.box):
+            yield Problem(
+                message=f"buffer {buffer.name} holds {text(buffer.box)} of {tensor.name}, which "
+                f"has {len(tensor.shape)} axes"
+            )
+
+
 def _buffer_problems(buffer: Buffer, network: Network) -> Iterator[Problem]:
-    tensor = network.by_name.get(buffer.tensor)
-    if tensor is None:
-        yield Problem(
-            message=f"buffer {buffer.name} holds {buffer.tensor}, a tensor that is not there"
-        )
-        return
+    tensor = network.by_name[buffer.tensor]
     whole = tuple((0, size) for size in tensor.shape)
     if not contains(whole, buffer.box):
         yield Problem(

@@ -21,7 +21,7 @@ Amount = tuple[int, int, float]
 Copy = tuple[Route, Access, Access]
 """The way of a copy, what it reads and what it writes."""
 
-_NOTHING: Amount = (0, 0, 0.0)
+NOTHING: Amount = (0, 0, 0.0)
 
 
 def route_problems(program: Program, network: Network) -> Iterator[Problem]:
@@ -93,7 +93,7 @@ def _problems_of(program: Program, task: Task, bits: _Bits) -> Iterator[Problem]
         return
     yield from _wrong_engines(task, found)
     yield from _too_short(task, found, bits)
-    yield from _wrong_charges(task, _amounts(program, found, bits))
+    yield from wrong_charges(task, _amounts(program, found, bits))
 
 
 def _route(program: Program, read: Access, write: Access) -> Route | None:
@@ -155,7 +155,7 @@ def _amounts(program: Program, found: Sequence[Copy], bits: _Bits) -> Mapping[st
     def add(access: Access, is_read: bool, pj_per_byte: float) -> None:
         memory = program.space[program.buffers[access.buffer].space].memory
         size = _size_bytes(access, bits)
-        read, written, energy = amounts.get(memory, _NOTHING)
+        read, written, energy = amounts.get(memory, NOTHING)
         added = (read + size, written) if is_read else (read, written + size)
         amounts[memory] = (*added, energy + size * pj_per_byte)
 
@@ -166,19 +166,26 @@ def _amounts(program: Program, found: Sequence[Copy], bits: _Bits) -> Mapping[st
     return amounts
 
 
-def _wrong_charges(task: Task, amounts: Mapping[str, Amount]) -> Iterator[Problem]:
-    claimed: dict[str, Amount] = {}
-    for charge in task.charges:
-        read, written, energy = claimed.get(charge.memory, _NOTHING)
-        claimed[charge.memory] = (
-            read + charge.read_bytes,
-            written + charge.write_bytes,
-            energy + charge.energy_pj,
-        )
+def wrong_charges(task: Task, amounts: Mapping[str, Amount]) -> Iterator[Problem]:
+    """Memories at which a task is charged for other amounts than it does there."""
+    claimed = charged_amounts(task)
     for memory in dict.fromkeys((*claimed, *amounts)):
-        said, does = claimed.get(memory, _NOTHING), amounts.get(memory, _NOTHING)
+        said, does = claimed.get(memory, NOTHING), amounts.get(memory, NOTHING)
         if said[:2] != does[:2] or not isclose(said[2], does[2], rel_tol=1e-9, abs_tol=1e-9):
             yield Problem(
                 message=f"task {task.name} is charged for {said[0]} bytes read, {said[1]} written "
                 f"and {said[2]:g} pJ at {memory}, and does {does[0]}, {does[1]} and {does[2]:g} pJ"
             )
+
+
+def charged_amounts(task: Task) -> dict[str, Amount]:
+    """What a task is charged for at each memory."""
+    claimed: dict[str, Amount] = {}
+    for charge in task.charges:
+        read, written, energy = claimed.get(charge.memory, NOTHING)
+        claimed[charge.memory] = (
+            read + charge.read_bytes,
+            written + charge.write_bytes,
+            energy + charge.energy_pj,
+        )
+    return claimed

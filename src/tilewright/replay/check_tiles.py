@@ -70,6 +70,30 @@ def tile_problems(
             suspects += [(numbers[at], place, operand.tensor, needs[at]) for at in needs]
     for number, _, tensor, need in sorted(suspects):
         yield from _missing_part(program, program.tasks[number], tensor, need)
+    ops = {op.name: op for op in network.ops}
+    for number, task in enumerate(program.tasks):
+        if task.fused and tiles[number] is not None:
+            for tensor, need in _needed_by_fused(network, ops, task, tiles[number] or ()):
+                yield from _missing_part(program, task, tensor, need)
+
+
+def _needed_by_fused(
+    network: Network, ops: Mapping[str, Op], task: Task, tile: Box
+) -> Iterator[tuple[str, Box]]:
+    """What fused ops need beside the result that they are applied to."""
+    result = ops[task.op].outputs[0]
+    passed = [result.tensor]
+    for op in (ops[name] for name in task.fused if name in ops):
+        others = [operand for operand in op.inputs if operand.tensor not in passed]
+        if others:
+            made = needed_by_tile(ops[task.op], result, tile, network.by_name[result.tensor].shape)
+            axes = zip(op.outputs[0].index or (), made, strict=False)
+            walked = {dim: ends for axis, ends in axes for dim, _ in axis.terms[:1]}
+            ranges = tuple([walked.get(dim, (0, size)) for dim, size in op.dims])
+            for operand in others:
+                shape = network.by_name[operand.tensor].shape
+                yield operand.tensor, needed_by_tile(op, operand, ranges, shape)
+        passed.append(op.outputs[0].tensor)
 
 
 def _tasks_by_op(program: Program) -> dict[str, list[int]]:

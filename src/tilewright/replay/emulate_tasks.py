@@ -9,14 +9,14 @@ import numpy as np
 from tilewright.network.graph import Index, Network, Op, Operand
 from tilewright.program.model import Access, Box, Program, Task
 from tilewright.replay.emulate_layout import box_text, holds_partial_sums
-from tilewright.replay.kernels import sums, windows
+from tilewright.replay.kernels import picks, sums, windows
 from tilewright.replay.kernels.quantise import dtype_of
 from tilewright.replay.kernels.table import compute
 from tilewright.replay.kernels.tile import Array, KernelError, Part, Quantisation, Tile, Wanted
 
 Ranges = Mapping[str, tuple[int, int]]
 
-CONTINUED_KINDS = (*sums.KINDS, *windows.KINDS)
+CONTINUED = {kind: kernel for kernel in (sums, windows, picks) for kind in kernel.KINDS}
 """Kinds whose inner loops may be cut: a task goes on from what another one left unfinished."""
 
 
@@ -83,8 +83,8 @@ class Worker:
         op = self._op(task.op)
         ranges = self._ranges(task, op)
         tile = self._tile(task, op, ranges, {})
-        if _may_be_continued(op):
-            kernel = sums if op.kind in sums.KINDS else windows
+        if _may_be_continued(op) and (op.kind not in picks.KINDS or self._is_part(task)):
+            kernel = CONTINUED[op.kind]
             start = self._started_sums(task, op, tile.results[0].box)
             total = kernel.accumulate(tile, start)
             name = op.outputs[0].tensor
@@ -101,6 +101,11 @@ class Worker:
         for name in task.fused:
             made = self._fused(task, self._op(name), made)
         return made
+
+    def _is_part(self, task: Task) -> bool:
+        """Whether a task sees less than all that its result is made of."""
+        added, needed = self.summed_points(task)
+        return added < needed or bool(self.goes_on_from(task)) or self.is_unfinished(task)
 
     def _op(self, name: str) -> Op:
         if name not in self.ops:
@@ -250,7 +255,7 @@ class Worker:
 
 
 def _may_be_continued(op: Op) -> bool:
-    return op.kind in CONTINUED_KINDS and len(op.outputs) == 1
+    return op.kind in CONTINUED and len(op.outputs) == 1
 
 
 def _summed(op: Op) -> list[str]:

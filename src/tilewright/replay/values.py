@@ -8,7 +8,8 @@ from zipfile import BadZipFile
 import numpy as np
 
 from tilewright.errors import InputError, Problem
-from tilewright.network.graph import Network, Tensor
+from tilewright.network.graph import Network, Op, Tensor
+from tilewright.network.kinds import KIND_CLASSES
 from tilewright.replay.kernels.quantise import dtype_of
 from tilewright.replay.kernels.tile import Array, Quantisation
 
@@ -79,14 +80,34 @@ def _drawn(tensor: Tensor, random: np.random.Generator, rows: int | None) -> Arr
 
 
 def _table_rows(network: Network) -> dict[str, int]:
-    """Rows of the table that a tensor has positions in."""
+    """Rows of the smallest table that a tensor has positions in, itself or moved and cast."""
     rows: dict[str, int] = {}
-    for op in network.ops:
-        if op.kind == "gather" and len(op.inputs) > 1:
-            axis = op.attribute("axis", 0)
-            table = network.by_name[op.inputs[0].tensor]
-            rows[op.inputs[1].tensor] = table.shape[axis if isinstance(axis, int) else 0]
+    for op in reversed(network.ops):
+        if op.kind in ("gather", "scatter") and len(op.inputs) > 1:
+            _note(rows, op.inputs[1].tensor, _searched_rows(network, op))
+        if op.kind == "cast" or KIND_CLASSES[op.kind] == "move":
+            read = op.inputs if op.kind == "concat" else op.inputs[:1]
+            for result in op.outputs:
+                for operand in read if result.tensor in rows else ():
+                    _note(rows, operand.tensor, rows[result.tensor])
     return rows
+
+
+def _note(rows: dict[str, int], name: str, count: int) -> None:
+    rows[name] = min(count, rows.get(name, count))
+
+
+def _searched_rows(network: Network, op: Op) -> int:
+    """The smallest axis that the positions of a gather or scatter go along."""
+    table = (op.outputs if op.kind == "scatter" else op.inputs)[0]
+    shape = network.by_name[table.tensor].shape
+    axis = op.attribute("axis", "")
+    if isinstance(axis, int):
+        return shape[axis]
+    batch = op.attribute("batch_dims", 0)
+    first = batch if isinstance(batch, int) else 0
+    depth = network.by_name[op.inputs[1].tensor].shape[-1:]
+    return min(shape[first : first + sum(depth)], default=1)
 
 
 def _stored(network: Network, path: Path) -> Values:

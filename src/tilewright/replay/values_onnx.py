@@ -1,6 +1,6 @@
 """Values of constants in an ONNX file, those that the reader works out itself included."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -10,8 +10,9 @@ from onnx.reference import ReferenceEvaluator
 
 from tilewright.errors import InputError, Problem
 from tilewright.network.graph import Network
+from tilewright.network.onnx_reader.packed import unpacked, weights_name
 from tilewright.network.onnx_reader.protobuf import load_with_values
-from tilewright.network.onnx_reader.walk import read_constants
+from tilewright.network.onnx_reader.walk import constant_of, read_constants
 from tilewright.replay.kernels.quantise import dtype_of
 from tilewright.replay.kernels.tile import Array
 
@@ -31,26 +32,45 @@ def stored_constants(network: Network, path: Path) -> dict[str, Array]:
         for graph in graphs
         for tensor in graph.initializer
     }
-    wanted = [t for t in network.tensors if t.role == "constant"]
+    copied = {constant_of(output.name): output.name for output in model.graph.output}
+    wanted = {copied.get(t.name, t.name): t for t in network.tensors if t.role == "constant"}
     made = {output for graph in graphs for node in graph.node for output in node.output}
-    unknown = [t.name for t in wanted if t.name not in found and t.name not in made]
+    unknown = [name for name in wanted if name not in found and name not in made]
     if unknown:
         found |= read_constants(path, network, unknown)
-    missing = [t.name for t in wanted if t.name not in found]
+    found |= _unpacked(graphs, found)
+    missing = [name for name in wanted if name not in found]
     if missing:
         found |= _computed(model, network, missing, path)
     problems = [
         Problem(
             file=str(path),
-            message=f"constant {t.name!r} has shape {found[t.name].shape}, not {t.shape}",
+            message=f"constant {name!r} has shape {found[name].shape}, not {t.shape}",
             hint="was the plan made from another model?",
         )
-        for t in wanted
-        if found[t.name].shape != t.shape
+        for name, t in wanted.items()
+        if found[name].shape != t.shape
     ]
     if problems:
         raise InputError(*problems)
-    return {t.name: found[t.name] for t in wanted}
+    return {t.name: found[name] for name, t in wanted.items()}
+
+
+def _unpacked(graphs: Iterable[onnx.GraphProto], stored: Mapping[str, Array]) -> dict[str, Array]:
+    """Weights that lie packed in blocks, by the reader's name for them."""
+    found = {}
+    for node in (node for graph in graphs for node in graph.node):
+        if node.op_type == "MatMulNBits":
+            given = {a.name: onnx.helper.get_attribute_value(a) for a in node.attribute}
+            zero_points = stored.get(node.input[3]) if len(node.input) > 3 else None
+            found[weights_name(node.input[1])] = unpacked(
+                stored[node.input[1]],
+                stored[node.input[2]],
+                zero_points,
+                bits=given.get("bits", 4),
+                columns=given["K"],
+            )
+    return found
 
 
 def _graphs(graph: onnx.GraphProto) -> Iterator[onnx.GraphProto]:
@@ -63,7 +83,7 @@ def _graphs(graph: onnx.GraphProto) -> Iterator[onnx.GraphProto]:
 
 
 def _computed(
-    model: onnx.ModelProto, network: Network, names: Iterable[str], path: Path
+    model: onnx.ModelProto, network: Network, names: Sequence[str], path: Path
 ) -> dict[str, Array]:
     """Results of nodes that read constants or ask for shapes, by ONNX's own reference evaluator."""
     makers = {
@@ -76,7 +96,7 @@ def _computed(
     feeds = {
         tensor.name: np.broadcast_to(np.zeros((), dtype_of(tensor.dtype)), tensor.shape)
         for tensor in network.tensors
-        if tensor.role != "constant"
+        if tensor.role != "constant" and constant_of(tensor.name) not in network.by_name
     }
     makers = {name: node for name, node in makers.items() if name not in feeds}
     found: dict[str, Array] = {}
@@ -138,15 +158,23 @@ def _evaluated(
             if tensor.name in read
         ],
     )
+    why = ""
     for opsets in _opset_choices(model):
         try:
             evaluator = ReferenceEvaluator(onnx.helper.make_model(graph, opset_imports=opsets))
         except RuntimeError:
             continue
-        (result,) = evaluator.run([name], {i.name: feeds[i.name] for i in graph.input})
+        # Infinities and what comes of them are values like others.
+        with np.errstate(all="ignore"):
+            try:
+                (result,) = evaluator.run([name], {i.name: feeds[i.name] for i in graph.input})
+            except (RuntimeError, TypeError, ValueError, LookupError) as error:
+                why = f": {error}"
+                break
         return np.asarray(result)
     kinds = ", ".join(sorted({node.op_type for node in nodes}))
-    raise InputError(Problem(message=f"constant {name!r} cannot be computed from its {kinds}"))
+    message = f"constant {name!r} cannot be computed from its {kinds}{why}"
+    raise InputError(Problem(message=message, hint="does onnx.checker accept the model?"))
 
 
 def _opset_choices(model: onnx.ModelProto) -> list[list[onnx.OperatorSetIdProto]]:

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tilewright.errors import InputError, LimitError, Problem
+from tilewright.machine.model import Machine
 from tilewright.network.graph import Network
 from tilewright.program.model import Timetable
 from tilewright.replay.check import MOST_SHOWN
@@ -37,9 +38,16 @@ class Verified:
 
 
 def verify(
-    timetable: Timetable, network: Network, *, seed: int = 0, input_file: Path | None = None
+    timetable: Timetable,
+    network: Network,
+    *,
+    machine: Machine | None = None,
+    seed: int = 0,
+    input_file: Path | None = None,
 ) -> Verified:
     """Replay a plan with the values of the network's file, or with values from a seed.
+
+    With a machine, costs are compared with it that no values show.
 
     Raises:
         InputError: the plan is of another network, a value is missing, or an op is not emulated.
@@ -55,7 +63,7 @@ def verify(
     found = replay(timetable, network, values, expected=expected)
     # A file may have been changed since it was checked: times, ports and costs leave no trace in
     # values.
-    wrong = found.problems or tuple(check_problems(timetable, network)[:MOST_SHOWN])
+    wrong = found.problems or tuple(check_problems(timetable, network, machine)[:MOST_SHOWN])
     return Verified(
         outputs=agreements(found.outputs, expected),
         problems=wrong,

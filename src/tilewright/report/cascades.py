@@ -28,7 +28,7 @@ class CascadeFigures:
 
     ops: tuple[str, ...]
     tensor: str
-    """The result of the last op."""
+    """The result of the last op, or what that is made of."""
     axis: int
     along: str
     """What positions along the axis are: rows, columns, channels."""
@@ -82,17 +82,19 @@ def cascades_of(plan: Plan) -> tuple[CascadeFigures, ...]:
 def _figures(
     plan: Plan, cascade: Cascade, stages: Sequence[Stage], ops: tuple[str, ...]
 ) -> CascadeFigures:
-    result = stages[-1].results[0]
-    index = result.index
-    loops = [] if index is None else [loop for loop, _ in index[cascade.axis].terms]
-    rows = plan.network.by_name[result.tensor].shape[cascade.axis]
+    # What picks elements goes through the rows of what it reads.
+    picks = cascade.axis < 0
+    cut = stages[-1].op.inputs[0] if picks else stages[-1].results[0]
+    axis = ~cascade.axis if picks else cascade.axis
+    loops = [] if cut.index is None else [loop for loop, _ in cut.index[axis].terms]
+    rows = plan.network.by_name[cut.tensor].shape[axis]
     if rows == 1:
-        # A pool over everything goes through the rows of what it reads.
-        rows = plan.network.by_name[stages[-1].op.inputs[0].tensor].shape[cascade.axis]
+        # So does a pool over everything.
+        rows = plan.network.by_name[stages[-1].op.inputs[0].tensor].shape[axis]
     return CascadeFigures(
         ops=ops,
-        tensor=result.tensor,
-        axis=cascade.axis,
+        tensor=cut.tensor,
+        axis=axis,
         along=_WORDS.get(loops[0], "rows") if loops else "rows",
         rows=rows,
         step_rows=min(rows, cascade.step),

@@ -1,10 +1,12 @@
 """Do the figures in a plan file go together: totals and tasks, tasks and their mappings' costs?"""
 
 from collections.abc import Iterator, Mapping
-from math import ceil, fsum, isclose
+from math import ceil, fsum, isclose, prod
 from typing import Any
 
 from tilewright.errors import Problem
+from tilewright.network.counts import macs
+from tilewright.network.graph import Network
 from tilewright.program.model import Task, Timetable
 from tilewright.report.record import PlanRecord, TileFigures
 
@@ -16,8 +18,11 @@ _ROUNDING = 1e-9
 """Energies and cycles of mappings are sums of floats, in any order."""
 
 
-def total_problems(record: PlanRecord) -> Iterator[Problem]:
-    """Totals that are not what the plan comes to, and tasks that are better than their mappings."""
+def total_problems(record: PlanRecord, network: Network | None = None) -> Iterator[Problem]:
+    """Totals that are not what the plan comes to, and tasks that are better than their mappings.
+
+    Also bounds that the plan itself goes below, and with a network, figures of other ops.
+    """
     claimed = record.figures.get("totals")
     if not isinstance(claimed, dict):
         yield Problem(message="the plan file has no totals")
@@ -28,12 +33,49 @@ def total_problems(record: PlanRecord) -> Iterator[Problem]:
                 message=f"totals.{key} of the plan file is {claimed.get(key)}, and its tasks and "
                 f"buffers come to {value}"
             )
+    yield from _wrong_counts(record)
+    yield from _wrong_bounds(record)
     for task in record.timetable.program.tasks:
         if task.mapping is not None:
             yield from _too_cheap(task, record.tiles[task.mapping])
+    ops = {op.name: op for op in network.ops} if network is not None else {}
+    for figures in record.ops:
+        op = ops.get(figures.name)
+        if network is not None and op is not None:
+            said, does = (dict(figures.dims), figures.macs), (dict(op.dims), macs(op, network))
+            if said != does:
+                message = f"op {op.name} of the plan file has loops and products {said}, not {does}"
+                yield Problem(message=message)
+
+
+def _wrong_counts(record: PlanRecord) -> Iterator[Problem]:
+    program = record.timetable.program
+    for key, count in (("tasks", len(program.tasks)), ("buffers", len(program.buffers))):
+        said = record.figures.get(key, count)
+        if said != count:
+            yield Problem(message=f"{key} of the plan file is {said}, and there are {count}")
+
+
+def _wrong_bounds(record: PlanRecord) -> Iterator[Problem]:
+    """Bounds above what the plan takes: no plan goes below a bound."""
+    bounds, totals = record.figures.get("bounds", {}), totals_of(record.timetable)
+    pairs = [("cycles", bounds.get("cycles", 0), totals["cycles"])]
+    pairs += [
+        (f"peak_bytes.{memory}", least, totals["peak_bytes"].get(memory, least))
+        for memory, least in bounds.get("peak_bytes", {}).items()
+    ]
+    for key, least, taken in pairs:
+        if not least <= taken:
+            yield Problem(
+                message=f"bounds.{key} of the plan file is {least}, and the plan takes {taken}"
+            )
 
 
 def _too_cheap(task: Task, tile: TileFigures) -> Iterator[Problem]:
+    points = prod(end - begin for _, begin, end in task.tile)
+    if points != tile.macs:
+        message = f"task {task.name} has {points} points, and its mapping is one of {tile.macs}"
+        yield Problem(message=message)
     least = ceil(tile.cycles * (1 - _ROUNDING))
     if task.cycles < least:
         message = f"task {task.name} takes {task.cycles} cycles, and its mapping takes {least}"

@@ -17,6 +17,9 @@ class Rule(NamedTuple):
     is_replanned: bool = False
 
 
+_ROOM = (100, 98, 94, 90, 85)
+"""Percents of the scratchpads that may be planned to be full."""
+
 _AGAIN = Rule(None, is_replanned=True)
 
 
@@ -44,9 +47,9 @@ def rules_for(n_tasks: int, options: ScheduleOptions) -> Iterator[Rule]:
 
 def _with_addresses_later(base: Policy, second: Policy) -> Iterator[Rule]:
     eager, early, late = (replace(base, margin=margin) for margin in (None, 2, 0))
-    yield from _counted(base, (100, 94, 90, 85))
+    yield from _counted(base, _ROOM)
     yield _AGAIN
-    yield from _counted(eager, (100,))
+    yield from _counted(eager, _ROOM)
     yield from _counted(early, (100,))
     yield Rule(late)
     yield Rule(second)

@@ -5,7 +5,7 @@ too much, the ops that make it, from something smaller, run once more for those 
 What comes out is an ordinary network with copies of these ops.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -52,8 +52,19 @@ class Waits:
         found = [way for name in read for way in self._ways_for(name, place)]
         return sorted(found, key=lambda way: (way.macs, -way.freed_bytes, way.tensor, way.ops))
 
-    def _ways_for(self, name: str, place: int) -> Iterator[Again]:
-        """Ways to make a tensor again: the more ops, the less has to wait in its stead."""
+    def _ways_for(self, name: str, place: int) -> list[Again]:
+        """Ways to make a tensor again: the more ops, the less has to wait in its stead.
+
+        Either what was made last is made again first, or what is largest: a small tensor may wait
+        beside a long way that leads to the inputs.
+        """
+        latest_first = self._ways_by(name, place, lambda other: self._made[other])
+        largest_first = self._ways_by(name, place, self._bytes)
+        return list(dict.fromkeys((*latest_first, *largest_first)))
+
+    def _ways_by(self, name: str, place: int, first: Callable[[str], int]) -> Iterator[Again]:
+        """Ways to make a tensor again, if of all that is missing the one that comes first is made
+        again, too."""
         chain = [self._made[name]]
         least = self._bytes(name)
         while len(chain) <= MOST_OPS:
@@ -64,7 +75,9 @@ class Waits:
                 yield self._again(name, sorted(chain), place, left)
             if not missing:
                 return
-            chain.append(max(self._made[other] for other in missing))
+            chain.append(
+                self._made[max(missing, key=lambda other: (first(other), self._made[other]))]
+            )
 
     def _missing(self, chain: Sequence[int], place: int) -> list[str]:
         """What ops read that they do not make, and that does not wait behind a place anyway."""
@@ -221,7 +234,8 @@ def both(copies: Patches, strips: Patches) -> Patches:
         if part is None and whole is None:
             continue
         name = inner if whole is None else whole.op
-        counts[name] = counts.get(name, 0) + 1
+        goes_on = part is not None and part.goes_on
+        counts[name] = counts.get(name, 0) + (not goes_on)
         loop, start = ("", 0) if part is None else (part.loop, part.start)
         found[op.name] = OpStrip(op=name, loop=loop, start=start, strip=counts[name])
     tensors = dict(copies.tensors)

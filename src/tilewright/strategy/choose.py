@@ -160,12 +160,17 @@ def choose(
 ) -> Chosen | None:
     """The best strategy that was found; None if no unit fits somewhere.
 
-    Where memory counts, None also, and soon, if it fills more than `most_share` of the scratchpads.
+    What is made of all rows is made of some after the other only where memory counts, or nothing
+    fits otherwise. Where memory counts, None also, and soon, if it fills more than `most_share` of
+    the scratchpads.
     Rows are made in slices only where memory counts and there is hardly enough otherwise: it takes
     many tasks.
     """
+    if aim != "memory":
+        chosen = (_Chooser(scene, aim, options, reduces=r).chosen() for r in (False, True))
+        return next((found for found in chosen if found is not None), None)
     found = _Chooser(scene, aim, options, most_share=most_share).chosen()
-    if aim != "memory" or (found is not None and found.share <= FULL):
+    if found is not None and found.share <= FULL:
         return found
     if scene.prepared.places.cores > 1 or most_share <= FULL:
         return found
@@ -195,6 +200,9 @@ class _Chooser:
     aim: Aim
     options: ChooseOptions
     slices: Slicing = "none"
+    reduces: bool = True
+    """Whether what is made of all rows may be made of some after the other: it saves memory, not
+    time."""
     most_share: float = inf
     """Where memory counts, the part of the scratchpads that units may fill.
 
@@ -319,8 +327,8 @@ class _Chooser:
         return [*found.values()]
 
     def _is_of_use(self, span: Span) -> bool:
-        """Whether stages have something to hand over; rows of a pool save memory, not time."""
-        if span.reduces and self.aim != "memory":
+        """Whether stages have something to hand over."""
+        if span.reduces and not self.reduces:
             return False
         return span.first == span.last or bool(span.private)
 
@@ -330,13 +338,9 @@ class _Chooser:
 
     @cached_property
     def _axes(self) -> list[list[int]]:
-        """By stage the axes of its result along which it can be the last one of a cascade."""
-        prepared, found = self.scene.prepared, []
-        for number, stage in enumerate(prepared.stages):
-            shape = prepared.network.by_name[stage.results[0].tensor].shape
-            axes = range(len(shape))
-            found.append([a for a in axes if prepared.rows.of(number, a) is not None])
-        return found
+        """By stage the axes along which it can be the last one of a cascade."""
+        rows = self.scene.prepared.rows
+        return [rows.axes(number) for number in range(len(self.scene.prepared.stages))]
 
     def _go_striped(self, spot: _Spot, ways: list[list[Ways]], *, has_way: bool) -> bool:
         """Reach what cascades lead to; whether there is any way on, if there was none before."""

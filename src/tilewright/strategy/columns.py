@@ -4,12 +4,12 @@ The columns of a tensor lie along one axis. To make a column, an op reads a wind
 inputs; what has nothing to do with columns, such as weights, it reads as a whole.
 """
 
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from tilewright.network.graph import Network, Op
 from tilewright.network.kinds import KIND_CLASSES
+from tilewright.program.rows import may_wait, reduced_loop
 from tilewright.program.tile import tileable
 
 WIDTH = "OX"
@@ -45,10 +45,7 @@ class Reach:
 
 @dataclass(frozen=True, slots=True)
 class Walk:
-    """How an op goes through columns: the loop over those of its result, and what it reads.
-
-    Without a loop it makes all of its result, since somebody needs that for every column.
-    """
+    """How an op goes through columns: the loop over those of its result, and what it reads."""
 
     op: Op
     loop: str
@@ -70,8 +67,9 @@ class Stretch:
     walks: tuple[Walk, ...]
     axes: Mapping[str, int]
     """By tensor that is read or made column by column, the axis of its columns."""
-    wholes: tuple[str, ...] = ()
-    """Tensors that are made as a whole for every strip."""
+    reduces: bool = False
+    """Whether the last result is made of all columns of another tensor, one strip adding to what
+    the strip before it has left."""
 
     @property
     def result(self) -> str:
@@ -79,17 +77,18 @@ class Stretch:
         return self.walks[-1].result
 
     @property
-    def whole_bytes(self) -> int:
-        """Bytes of all that is made as a whole for every strip."""
-        return sum(self.network.by_name[name].size_bytes for name in self.wholes)
+    def cut(self) -> str:
+        """The tensor whose columns are shared out: the last result, or what that is made of."""
+        return self.walks[-1].reaches[0].tensor if self.reduces else self.result
 
     @property
     def columns(self) -> int:
-        """How many columns the last result has."""
-        return self.network.by_name[self.result].shape[self.axes[self.result]]
+        """How many columns there are to share out."""
+        return self.network.by_name[self.cut].shape[self.axes[self.cut]]
 
     def needed(self, start: int, stop: int) -> dict[str, Columns] | None:
-        """The columns of each tensor that it takes to make some of the last result.
+        """The columns of each tensor that it takes to make some of the last result, or to add some
+        to it.
 
         None if for some op there are none: all that it reads is padding.
         """
@@ -105,53 +104,60 @@ class Stretch:
 
 
 def stretch_of(network: Network, ops: Sequence[Op]) -> Stretch | None:
-    """Ops in their order, as they go through the columns of the last one's result.
+    """Ops in their order, as they go through the columns of the last one's result, or of what that
+    is made of.
 
-    None if they cannot: one makes something else as well, or there is no such axis. Best are the
-    columns of what windows slide over. Along another axis, such as channels, some results may be
-    needed as a whole; those are made again for every strip.
+    None if they cannot: one makes something else as well, or there is no such axis, or no window
+    slides along it.
     """
     if any(len(op.outputs) != 1 for op in ops):
         return None
-    axes = range(len(network.by_name[ops[-1].outputs[0].tensor].shape))
-    found = [stretch for axis in axes if (stretch := _along(network, ops, axis)) is not None]
+    last = ops[-1]
+    axes = range(len(network.by_name[last.outputs[0].tensor].shape))
+    found = [_along(network, ops, axis, _column_loop(last, axis)) for axis in axes]
+    if may_wait(network, last):
+        read = range(len(network.by_name[last.inputs[0].tensor].shape))
+        loops = [reduced_loop(last, ~axis) for axis in read]
+        found += [_along(network, ops, axis, loops[axis], reduces=True) for axis in read]
     for stretch in found:
-        if not stretch.wholes and any(walk.loop == WIDTH for walk in stretch.walks):
+        if stretch is not None and any(walk.loop == WIDTH for walk in stretch.walks):
             return stretch
-    # Whoever looks data up somewhere needs the whole of it, but perhaps not of all channels.
-    made = [op.outputs[0].tensor for op in ops[:-1]]
-    readers = Counter(operand.tensor for op in ops for operand in op.inputs)
-    is_chain = all(readers[name] == 1 for name in made)
-    if not found or not is_chain or not any(o.is_searched for o in ops[-1].inputs):
-        return None
-    return min(found, key=lambda stretch: (stretch.whole_bytes, stretch.axes[stretch.result]))
+    return None
 
 
-def _along(network: Network, ops: Sequence[Op], axis: int) -> Stretch | None:
-    """Ops as they go through an axis of the last one's result."""
+def _along(
+    network: Network, ops: Sequence[Op], axis: int, loop: str | None, *, reduces: bool = False
+) -> Stretch | None:
+    """Ops as they go through an axis of the last one's result along a loop of that one; or, if it
+    reduces, of what that one reads first.
+
+    None if they cannot, or one reads all of what another one makes.
+    """
     made = {op.outputs[0].tensor for op in ops}
-    axes = {ops[-1].outputs[0].tensor: axis}
-    wholes: dict[str, None] = {}
+    last = ops[-1].outputs[0].tensor
+    axes = {last: axis}
     walks: list[Walk] = []
     for op in reversed(ops):
         result = op.outputs[0].tensor
-        walk = _walk(network, op, axes[result]) if result in axes else Walk(op, "", ())
-        if walk is None or (result in axes) == (result in wholes):
+        if result not in axes:
+            return None
+        walk = _walk(network, op, loop if result == last else _column_loop(op, axes[result]))
+        if walk is None:
             return None
         read = [reach.tensor for reach in walk.reaches]
-        wholes |= {o.tensor: None for o in op.inputs if o.tensor in made and o.tensor not in read}
+        if any(o.tensor in made and o.tensor not in read for o in op.inputs):
+            return None
         for reach in walk.reaches:
             if axes.setdefault(reach.tensor, reach.axis) != reach.axis:
                 return None
         walks.append(walk)
-    return Stretch(
-        network=network, walks=tuple(reversed(walks)), axes=axes, wholes=tuple(reversed(wholes))
-    )
+    if reduces:
+        del axes[last]
+    return Stretch(network=network, walks=tuple(reversed(walks)), axes=axes, reduces=reduces)
 
 
-def _walk(network: Network, op: Op, axis: int) -> Walk | None:
-    """How an op goes through an axis of its result; None if it cannot."""
-    loop = _column_loop(op, axis)
+def _walk(network: Network, op: Op, loop: str | None) -> Walk | None:
+    """How an op goes through columns along a loop; None if it cannot."""
     if loop is None or (KIND_CLASSES[op.kind] == "move" and op.kind not in KEEP_SHAPE):
         return None
     reaches: list[Reach] = []

@@ -10,7 +10,17 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 from tilewright.network.counts import macs
-from tilewright.network.graph import Index, Network, Op, Operand, Role, Tensor
+from tilewright.network.graph import (
+    SUMS_SO_FAR,
+    UNFINISHED,
+    Index,
+    Network,
+    Op,
+    Operand,
+    Role,
+    Tensor,
+)
+from tilewright.program.rows import unfinished_bits
 from tilewright.program.strips import strip_name
 from tilewright.strategy.columns import Columns, Stretch, Walk
 
@@ -28,6 +38,8 @@ class TensorStrip:
     tensor: str
     axis: int
     start: int
+    unfinished: bool = False
+    """Whether other strips have yet to add to it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,7 +50,8 @@ class OpStrip:
     loop: str
     start: int
     strip: int
-    """1 for the first strip of the op's stretch."""
+    """1 for the first strip of the op's stretch, and for all that go on with what it began."""
+    goes_on: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,8 +87,8 @@ class Patches:
         return tuple(
             StripFigures(
                 ops=(names := tuple(walk.op.name for walk in stretch.walks)),
-                tensor=stretch.result,
-                axis=stretch.axes[stretch.result],
+                tensor=stretch.cut,
+                axis=stretch.axes[stretch.cut],
                 strips=count,
                 macs_again=sum(now[name] - before[name] for name in names),
             )
@@ -175,21 +188,28 @@ class _Cut:
         return tuple(name for name in self.stretch.axes if name not in own)
 
     def ops(self) -> Iterator[Op]:
-        """All ops, strip after strip; in the end the strips of the last result become one."""
+        """All ops, strip after strip; in the end the strips of the last result become one, unless
+        every strip adds to it."""
         for strip, needed in self.strips:
             for name in self._whole:
                 yield self._view(name, strip, needed[name])
             for walk in self.stretch.walks:
-                yield self._op(walk, strip, needed)
-        yield self._join()
+                op = self._op(walk, strip, needed)
+                is_reducing = self.stretch.reduces and walk.result == self.stretch.result
+                yield self._reducing(op, strip) if is_reducing else op
+        if not self.stretch.reduces:
+            yield self._join()
 
     def op_strips(self) -> Iterator[tuple[str, OpStrip]]:
         """Ops of the strips, and what they are."""
         for strip, needed in self.strips:
             for walk in self.stretch.walks:
-                start, _ = needed.get(walk.result, (0, 0))
+                start, _ = needed[walk.result]
                 name = strip_name(walk.op.name, strip)
-                yield name, OpStrip(op=walk.op.name, loop=walk.loop, start=start, strip=strip)
+                part = OpStrip(op=walk.op.name, loop=walk.loop, start=start, strip=strip)
+                if self.stretch.reduces and walk.result == self.stretch.result:
+                    part = replace(part, strip=1, goes_on=strip > self.strips[0][0])
+                yield name, part
 
     def tensor_strips(self) -> Iterator[tuple[str, TensorStrip]]:
         """Tensors of the strips, and what they are."""
@@ -197,8 +217,8 @@ class _Cut:
             for name, axis in self.stretch.axes.items():
                 part = TensorStrip(tensor=name, axis=axis, start=needed[name][0])
                 yield self._named(name, strip), part
-            for name in self.stretch.wholes:
-                yield self._named(name, strip), TensorStrip(tensor=name, axis=0, start=0)
+        for name, sums in self._sums():
+            yield sums.name, TensorStrip(tensor=name, axis=0, start=0, unfinished=True)
 
     def strip_tensors(self) -> Iterator[tuple[str, Tensor]]:
         """Tensors of the strips, each with the name of the one that it is a part of."""
@@ -210,9 +230,16 @@ class _Cut:
                 role: Role = "input" if name in self.inputs else "activation"
                 named = self._named(name, strip)
                 yield name, replace(tensor, name=named, shape=shape, role=role)
-            for name in self.stretch.wholes:
-                tensor = self.stretch.network.by_name[name]
-                yield name, replace(tensor, name=self._named(name, strip))
+        yield from self._sums()
+
+    def _sums(self) -> Iterator[tuple[str, Tensor]]:
+        """What all strips but the last leave for the next one to add to."""
+        name, op = self.stretch.result, self.stretch.walks[-1].op
+        tensor = self.stretch.network.by_name[name]
+        for strip, _ in self.strips[:-1] if self.stretch.reduces else ():
+            named = self._named(name, strip)
+            bits = unfinished_bits(op)
+            yield name, replace(tensor, name=named, bits=bits, role="activation", dtype="")
 
     def _named(self, tensor: str, strip: int) -> str:
         # What one stretch makes in strips, the next one may read in other strips.
@@ -221,13 +248,8 @@ class _Cut:
     def _op(self, walk: Walk, strip: int, needed: Mapping[str, Columns]) -> Op:
         """An op with its loop cut to a strip's columns, indices from where its tensors start."""
         op = walk.op
-        start, stop = needed.get(walk.result, (0, 0))
-        inputs = [
-            replace(operand, tensor=self._named(operand.tensor, strip))
-            if operand.tensor in self.stretch.wholes
-            else operand
-            for operand in op.inputs
-        ]
+        start, stop = needed[walk.result]
+        inputs = list(op.inputs)
         for reach in walk.reaches:
             by = reach.factor * start - reach.divisor * needed[reach.tensor][0]
             named = replace(inputs[reach.operand], tensor=self._named(reach.tensor, strip))
@@ -241,6 +263,19 @@ class _Cut:
             inputs=tuple(inputs),
             outputs=(replace(op.outputs[0], tensor=self._named(walk.result, strip)),),
         )
+
+    def _reducing(self, op: Op, strip: int) -> Op:
+        """The last op, which goes on from what the strip before it has left."""
+        first, last = self.strips[0][0], self.strips[-1][0]
+        name, result = self.stretch.result, op.outputs[0]
+        if strip > first:
+            so_far = Operand(
+                name=SUMS_SO_FAR, tensor=self._named(name, strip - 1), index=result.index
+            )
+            op = replace(op, inputs=(*op.inputs, so_far))
+        if strip < last:
+            return replace(op, attributes=(*op.attributes, (UNFINISHED, 1)))
+        return replace(op, outputs=(replace(result, tensor=name),))
 
     def _view(self, name: str, strip: int, columns: Columns) -> Op:
         """A slice: the columns of a tensor that a strip needs, where they lie."""

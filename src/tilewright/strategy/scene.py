@@ -370,17 +370,12 @@ class Scene:
         lengths = {dim: stop - start for dim, (start, stop) in part.items()}
         if loop:
             lengths[loop] = min(rows, lengths[loop])
-        if stage.worker == "array":
-            steps = 1.0
-            for dim, length in lengths.items():
-                steps *= -(-length // self.residence.unrolled[number].get(dim, 1))
-        else:
+        steps = 1.0
+        for dim, length in lengths.items():
+            steps *= -(-length // self.residence.unrolled[number].get(dim, 1))
+        if stage.worker != "array":
             core = self.prepared.places.core
-            lanes = (core.vector or default_vector_unit(core)).lanes
-            steps = 1.0
-            for length in lengths.values():
-                steps *= length
-            steps /= lanes
+            steps /= (core.vector or default_vector_unit(core)).lanes
         return steps + TASK_CYCLES
 
     @cached_property

@@ -11,6 +11,8 @@ from functools import cached_property
 
 from tilewright.network.graph import Network, Op
 from tilewright.program.lower import Prepared
+from tilewright.program.rows import reduced_loop
+from tilewright.strategy.apart import Apart
 from tilewright.strategy.choose import ChooseOptions, reached
 from tilewright.strategy.columns import Stretch, stretch_of
 from tilewright.strategy.patches import Strips, patched
@@ -155,11 +157,17 @@ class StripSearch:
         first = max((self._end(stretch) for stretch, _ in trial.strips), default=-1)
         around = [(b, e) for b, e in self._closed_pairs if first <= b < trial.stuck <= e]
         begins = sorted({begin for begin, _ in around})[-MOST_BEGINNINGS:]
-        found = [(self._size(b, e), e - b, e) for b, e in around if b in begins]
-        for _, length, end in sorted(found) if len(trial.strips) < MOST_STRETCHES else ():
+        found = [(self._reduces(e), self._size(b, e), e - b, e) for b, e in around if b in begins]
+        for *_, length, end in sorted(found) if len(trial.strips) < MOST_STRETCHES else ():
             stretch = self._stretch(end - length, end)
             if stretch is not None:
                 yield stretch
+
+    def _reduces(self, end: int) -> bool:
+        """Whether a stretch up to a place would end in a result that is made of all columns."""
+        op = self.order[end]
+        axes = range(len(op.inputs[0].index or ())) if op.inputs else ()
+        return any(reduced_loop(op, ~axis) is not None for axis in axes)
 
     def _size(self, begin: int, end: int) -> int:
         """What a stretch leaves: bytes of its result as a last resort, otherwise whether more than
@@ -219,9 +227,8 @@ class StripSearch:
             for last in range(number + 1, min(len(stages), first + most)):
                 inside = [root for root in waiting if rows.is_used_within(root, first, last)]
                 left = sum(waiting.values()) - sum(waiting[root] for root in inside)
-                axes = range(len(self.network.by_name[stages[last].results[0].tensor].shape))
                 if left <= self.room and any(
-                    span_of(rows, first, last, axis) is not None for axis in axes
+                    span_of(rows, first, last, axis) is not None for axis in rows.axes(last)
                 ):
                     return True
         return False
@@ -229,6 +236,17 @@ class StripSearch:
     def _stretch_leads_past(self, place: int) -> bool:
         pairs = [(begin, end) for begin, end in self._closed_pairs if begin < place < end]
         return any(self._stretch(begin, end) is not None for begin, end in pairs)
+
+    @property
+    def apart(self) -> Apart:
+        """Who has to make a tensor again because it is too large to wait."""
+        return Apart(
+            network=self.network,
+            order=self.order,
+            prepared=self._whole,
+            room=self.room,
+            most_stages=self.options.most_stages,
+        )
 
     @cached_property
     def _closed_pairs(self) -> list[tuple[int, int]]:
@@ -243,6 +261,8 @@ class StripSearch:
 
     def _stretch(self, begin: int, end: int) -> Stretch | None:
         """The ops between two places, if they can run in strips."""
+        if self._reduces(end) and not self.options.forgets:
+            return None
         found = stretch_of(self.network, self.order[begin + 1 : end + 1])
         return found if found is not None and _counts(found) else None
 

@@ -124,8 +124,10 @@ class _Back:
         view = self._view(buffer)
         if part is not None and number in self._cut_inputs:
             view = View(self.inputs[part.tensor], tuple(start for start, _ in box))
-        tensor = buffer.tensor if part is None else part.tensor
-        return replace(buffer, tensor=tensor, box=box, view=view)
+        if part is None:
+            return replace(buffer, box=box, view=view)
+        name = f"{part.tensor} partial sums" if part.unfinished else buffer.name
+        return replace(buffer, name=name, tensor=part.tensor, box=box, view=view)
 
     def _view(self, buffer: Buffer) -> View | None:
         """Where a buffer lies in another one, which may have become a part of an input."""

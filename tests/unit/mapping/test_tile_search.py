@@ -1,5 +1,6 @@
 """The mapping search of tiles: ranked unrollings, and no worse than the general search."""
 
+from dataclasses import replace
 from itertools import product
 from math import ceil, prod
 
@@ -13,7 +14,9 @@ from tilewright.mapping.nest import LoopNest, NestOperand
 from tilewright.mapping.search import SearchOptions, loma
 from tilewright.mapping.spatial import factor_limits
 from tilewright.mapping.tile_search import fewest_steps, map_tile, ranked_unrollings
+from tilewright.network.graph import Network
 from tilewright.network.load import load_network
+from tilewright.network.zoo import layers
 from tilewright.program.places import places_of
 from tilewright.program.tile_cost import TileCosts
 
@@ -114,3 +117,39 @@ def test_an_unrolling_with_fewer_steps_is_tried_behind_one_that_asks_less_of_the
     found = map_tile(nest, where, options)
     assert found is not None
     assert 210 <= found.cost.cycles < 245
+
+
+def pointwise() -> Network:
+    net = layers.draft("pointwise", 8)
+    data = layers.given(net, "x", (1, 512, 13, 13))
+    return net.finish(layers.conv(net, "conv", data, 24, layers.square(1)))
+
+
+def costs_on(network: Network, wide: int) -> TileCosts:
+    """On `edge_tpu_like`, with so many units along the first array dim instead of 8."""
+    machine = load_machine("edge_tpu_like")
+    core = machine.cores[0]
+    (first, _), *rest = core.array.dims
+    array = replace(core.array, dims=((first, wide), *rest))
+    wider = replace(machine, cores=(replace(core, array=array),))
+    options = SearchOptions(lpf_limit=6, unrollings=12)
+    return TileCosts(network=network, places=places_of(wider), options=options)
+
+
+@pytest.mark.parametrize("wide", [8, 12, 16])
+def test_units_stay_idle_if_ports_do_not_keep_up_with_all(wide: int) -> None:
+    # 8 x 8 weights of 8 bit are what the port of 512 bit moves in a cycle. With the columns along
+    # the other two dims that takes 3 * 64 * 13 = 2,496 steps; with 12 x 8 of them there are 2 * 64
+    # * 13 of two cycles each, which is 3,328.
+    network = pointwise()
+    costs = costs_on(network, wide)
+    nest, where = costs.nest(network.ops[0])
+    found = map_tile(nest, where, costs.options)
+    assert found is not None
+    assert found.cost.cycles <= 1.01 * 2496
+
+
+@pytest.mark.parametrize("wide", [8, 12, 16])
+def test_tiles_are_cut_for_the_units_that_ports_keep_up_with(wide: int) -> None:
+    network = pointwise()
+    assert costs_on(network, wide).unrolled(network.ops[0])["K"] == 8

@@ -41,6 +41,23 @@ def test_the_flatten_that_torch_exports_is_one_reshape(tmp_path: Path) -> None:
     assert network.by_name.keys() == {"x", "y"}
 
 
+def test_a_size_written_into_a_shape_is_worked_out(tmp_path: Path) -> None:
+    # index_copy of torch: the shape 2 x 3 x 4 x 5 with 6 in place of its last size but one.
+    nodes = [
+        node("Shape", ["x"], ["shape"]),
+        node("ScatterElements", ["shape", "last_but_one", "six"], ["wanted"], {"axis": 0}),
+        node("Slice", ["x", "zero", "one", "last_but_one"], ["row"]),
+        node("Expand", ["row", "wanted"], ["y"]),
+    ]
+    constants: dict[str, Array | onnx.TensorProto] = {
+        "last_but_one": integers(-2),
+        "six": integers(6),
+        "zero": integers(0),
+        "one": integers(1),
+    }
+    assert read(tmp_path, nodes, constants).by_name["y"].shape == (2, 3, 6, 5)
+
+
 def test_arithmetic_on_shapes_is_worked_out(tmp_path: Path) -> None:
     # 5 // 2 = 2 columns; -7 / 2 is rounded towards zero (-3), so 5 + -3 = 2 as well.
     nodes = [

@@ -264,7 +264,20 @@ def test_pads_that_cut_or_go_round_may_read_anywhere_along_an_axis(tmp_path: Pat
 def test_gathering_one_known_row_reads_just_that_row(tmp_path: Path) -> None:
     network = read_case(tmp_path, "Gather", (x(7, 5), np.array(-2, np.int64)))
     assert network.by_name["y0"].shape == (5,)
-    assert only(network).inputs[0].index == (Index((), 5), Index((("K", 1),)))
+    # The position is part of the nest: nothing fetches it.
+    (row,) = only(network).inputs
+    assert row.index == (Index((), 5), Index((("K", 1),)))
+
+
+def test_gathering_evenly_spaced_known_rows_is_a_slice(tmp_path: Path) -> None:
+    op = only(read_case(tmp_path, "Gather", (x(7, 5), integers(-1, 4, 2))))
+    assert (op.kind, len(op.inputs)) == ("slice", 1)
+    assert op.inputs[0].index == (Index((("D", -2),), 6), Index((("K", 1),)))
+    assert op.attribute("starts") == (6, 0)
+    assert op.attribute("sizes") == (3, 5)
+    assert op.attribute("steps") == (-2, 1)
+    uneven = only(read_case(tmp_path, "Gather", (x(7, 5), integers(0, 4, 2))))
+    assert (uneven.kind, len(uneven.inputs)) == ("gather", 2)
 
 
 def test_a_half_precision_tensor_has_16_bits_and_a_bool_8(tmp_path: Path) -> None:

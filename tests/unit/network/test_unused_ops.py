@@ -8,6 +8,8 @@ from tests.onnx_models import Given, model, node, saved
 
 from tilewright.errors import InputError
 from tilewright.network.load import load_network
+from tilewright.replay.kernels.whole import computed
+from tilewright.replay.values import values_of
 
 X = {"x": Given(shape=(1, 2, 4, 4))}
 
@@ -47,3 +49,17 @@ def test_a_file_whose_outputs_are_constants_is_refused(tmp_path: Path) -> None:
     path = saved(model(nodes, X, ["y"], {"w": np.ones(3, np.float32)}), tmp_path)
     with pytest.raises(InputError, match="no node computes an output from an input"):
         load_network(path)
+
+
+def test_an_output_that_is_a_constant_is_copied_to_come_out_beside_the_others(
+    tmp_path: Path,
+) -> None:
+    nodes = [node("Relu", ["x"], ["y"]), node("Neg", ["w"], ["z"])]
+    stored = np.arange(3, dtype=np.float32)
+    path = saved(model(nodes, X, ["z", "y", "w"], {"w": stored}), tmp_path)
+    network = load_network(path)
+    assert [tensor.name for tensor in network.outputs] == ["z", "y", "w"]
+    assert [op.kind for op in network.ops] == ["relu", "identity", "identity"]
+    found = computed(network, values_of(network, path).arrays, {})
+    np.testing.assert_array_equal(found["z"], -stored)
+    np.testing.assert_array_equal(found["w"], stored)

@@ -60,7 +60,6 @@ def test_a_stride_and_a_dilation_widen_the_halo() -> None:
 
 def test_a_look_up_touches_all_of_the_axis_that_it_searches() -> None:
     looked_up = operand(anywhere_along(48), Index((("K", 1),)))
-    assert looked_up.is_searched
     assert touched(looked_up, {"D": (0, 1), "K": (8, 16)}, (48, 34)) == ((0, 48), (8, 16))
 
 

@@ -5,10 +5,13 @@ from collections.abc import Sequence
 import pytest
 from tests.cascade_cases import rows_of
 
+from tilewright.network import nests
+from tilewright.network.build import NetworkBuilder
 from tilewright.network.graph import Network, Tensor
 from tilewright.network.zoo import layers
 from tilewright.network.zoo.layers import Draft
 from tilewright.program.cascade import Cascade, Flow, Roll, flow_of
+from tilewright.program.rows import unfinished_bits
 
 HEIGHT = 2
 
@@ -199,3 +202,35 @@ def test_what_reads_a_pool_over_everything_cannot_go_along() -> None:
     rows = rows_of(net.finish(exp(net, "last", mean)))
     assert flow_of(rows, Cascade(first=0, last=2, axis=HEIGHT, step=1)) is None
     assert flow_of(rows, Cascade(first=1, last=2, axis=HEIGHT, step=1)) is None
+
+
+def test_a_look_up_goes_through_the_rows_of_its_table() -> None:
+    net = layers.draft("looked_up", 8)
+    made = exp(net, "made", layers.given(net, "x", (6, 4)))
+    places = layers.given_indices(net, "places", (3,))
+    rows = rows_of(net.finish(layers.look_up(net, "gather", made, places)))
+    # Its own rows are one for each place, for which it takes the whole table.
+    assert rows.axes(1) == [0, 1, ~0]
+    assert flow_of(rows, Cascade(first=0, last=1, axis=0, step=2)) is None
+    found = flow_of(rows, Cascade(first=0, last=1, axis=~0, step=2))
+    assert found is not None
+    assert (found.loops[1], found.reducing) == ("S0", (1,))
+    assert found.rolls == {"made": Roll(0, 2)}
+    assert turns(found) == [(0, 0, 2), (1, 0, 2), (0, 2, 4), (1, 2, 4), (0, 4, 6), (1, 4, 6)]
+
+
+@pytest.mark.parametrize(
+    ("bits", "dtype", "axes"),
+    [(8, "int8", [0, ~1]), (16, "uint16", [0, ~1]), (32, "int32", [0]), (16, "float16", [0])],
+)
+def test_the_best_of_short_whole_numbers_can_wait_for_more_rows(
+    bits: int, dtype: str, axes: list[int]
+) -> None:
+    # The best so far and its place are kept as one number of 64 bits.
+    net = NetworkBuilder("best")
+    net.tensor("x", (4, 6), bits=bits, role="input", dtype=dtype)
+    nest = nests.reduce((4, 6), [1], keep_dims=False)
+    net.op("best", "arg_max", nest, ["x"], {"best": (32, "int32")})
+    rows = rows_of(net.finish(["best"]))
+    assert rows.axes(0) == axes
+    assert unfinished_bits(rows.stages[0].op) == 64

@@ -1,8 +1,11 @@
 """Sharing stages out over cores."""
 
+from dataclasses import replace
+
 import pytest
 from tests.small_machines import Small, small_machine
 
+from tilewright.machine.load import load_machine
 from tilewright.mapping.search import SearchOptions
 from tilewright.network.graph import Network
 from tilewright.network.zoo import layers
@@ -56,6 +59,31 @@ def test_many_cores_are_not_slower_than_few() -> None:
         plan(product(128), small_machine(Small(cores=cores, dma=True))) for cores in (4, 64)
     )
     assert many.cycles <= 1.03 * few.cycles
+
+
+def windows(first: int) -> Network:
+    """Two convolutions, the first with windows of so many rows and columns."""
+    net = layers.draft("windows", 8)
+    data = layers.given(net, "x", (1, 8, 32, 32))
+    made = layers.conv(net, "first", data, 8, layers.square(first, 1, first // 2))
+    return net.finish(layers.conv(net, "second", made, 8, layers.square(3, 1, 1)))
+
+
+@pytest.mark.parametrize(("first", "cores"), [(1, 2), (3, 1)])
+def test_what_comes_only_once_is_not_read_by_two_cores(first: int, cores: int) -> None:
+    # Events come over the network of `seneca` once; rows of two cores overlap in windows of 3 x 3.
+    machine = load_machine("seneca")
+    one, two = (
+        plan(windows(first), replace(machine, cores=(replace(machine.cores[0], count=count),)))
+        for count in (1, 2)
+    )
+    brought = [task for task in two.program.tasks if task.engine == "events_in"]
+    assert sum(task.cycles for task in brought) == 8 * 32 * 32 * 8 // 32
+    engines = {
+        op: {t.engine for t in two.program.tasks if t.op == op} for op in ("first", "second")
+    }
+    assert (len(engines["first"]), len(engines["second"])) == (cores, 2)
+    assert two.cycles < 0.8 * one.cycles
 
 
 @pytest.mark.parametrize("objective", ["energy", "traffic"])

@@ -1,5 +1,6 @@
 """Where a machine holds buffers, and what moves them."""
 
+from dataclasses import replace
 from fractions import Fraction
 
 import pytest
@@ -7,7 +8,7 @@ from tests.machine_builder import machine_of, marked, sound_machine
 from tests.small_machines import Small, small_machine
 
 from tilewright.machine.load import library_names, load_machine
-from tilewright.machine.model import Machine, Memory
+from tilewright.machine.model import Machine, Memory, Port
 from tilewright.program.model import Route
 from tilewright.program.places import places_of, remedy
 
@@ -99,6 +100,44 @@ def test_queues_are_engines_of_their_own() -> None:
     counts = {e.name: e.count for e in places_of(load_machine("npu_40xx")).engines}
     assert (counts["dma.0"], counts["dma.1"], counts["ddr.port"]) == (2, 2, 2)
     assert [name for name in counts if name.startswith("core[5]")] == ["core[5]", "core[5].vector"]
+
+
+@pytest.mark.parametrize(
+    ("width", "port", "lanes", "bits"),
+    [
+        # As many as have room in the port.
+        (64, 128, 2, 64),
+        (128, 128, 1, 128),
+        (200, 128, 1, 128),
+        (40, 128, 3, 40),
+        # Where these leave a quarter idle, two share all of it.
+        (96, 128, 2, 64),
+        (97, 128, 1, 97),
+        (292, 640, 2, 292),
+        (438, 640, 2, 320),
+        # More than two are never under way in one direction.
+        (50, 140, 2, 50),
+    ],
+)
+def test_a_port_feeds_whole_transfers_or_one_more(
+    width: int, port: int, lanes: int, bits: int
+) -> None:
+    machine = small_machine(Small(dma=True))
+    (dma,), (ddr,) = machine.dma, machine.shared
+    assert dma.ports == 2
+    wider = replace(ddr, ports=tuple(replace(p, bits_per_cycle=port) for p in ddr.ports))
+    bank = replace(machine.cores[0].memories[-1], ports=_as_wide(machine, 1024))
+    core = replace(machine.cores[0], memories=(*machine.cores[0].memories[:-1], bank))
+    engine = replace(dma, bits_per_cycle=width)
+    places = places_of(replace(machine, cores=(core,), shared=(wider,), dma=(engine,)))
+    assert {e.count for e in places.engines if e.name.startswith("ddr.")} == {lanes}
+    assert places.routes["ddr", "bank"].bytes_per_cycle == Fraction(bits, 8)
+
+
+def _as_wide(machine: Machine, bits: int) -> tuple[Port, ...]:
+    """The ports of the scratchpad, wide enough for everything."""
+    ports = machine.cores[0].memories[-1].ports
+    return tuple(replace(port, bits_per_cycle=bits) for port in ports)
 
 
 def test_a_machine_without_dma_has_one_as_wide_as_its_dram() -> None:

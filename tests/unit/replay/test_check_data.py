@@ -169,11 +169,11 @@ class TestPartialSums:
         back = draft.buffer("m@cmx[0]", whole, 24)
         draft.task("out", ("dma", 5, 4), (Access(2, whole),), (Access(out, whole),), kind="store")
         start_at(draft, "product[1]", 9)
-        draft.task("in", ("dma", 9, 4), (Access(out, whole),), (Access(back, whole),), kind="load")
+        draft.task("in", ("dma", 14, 4), (Access(out, whole),), (Access(back, whole),), kind="load")
         change_task(draft, "neg", replace(task(draft, "neg"), reads=(Access(back, whole),)))
-        start_at(draft, "neg", 14)
+        start_at(draft, "neg", 18)
         assert messages(draft) == [
-            "neg (cycles 14 to 19) reads [0:2, 0:2] of buffer m@cmx[0] as product[0] (cycles 0 to "
+            "neg (cycles 18 to 23) reads [0:2, 0:2] of buffer m@cmx[0] as product[0] (cycles 0 to "
             "5) left it, without what product[1] (cycles 9 to 14) adds"
         ]
 
@@ -190,7 +190,8 @@ class TestNetwork:
         tile = (("D", 2, 3), ("K", 0, 4))
         change_task(draft, "relu[1]", replace(task(draft, "relu[1]"), tile=tile))
         assert self.found(draft) == [
-            "no task computes D 3:4, K 0:4 of relu; 4 of its 16 points are missing"
+            "no task computes D 3:4, K 0:4 of relu; 4 of its 16 points are missing",
+            "task relu[1] (D 2:3, K 0:4) writes [2:4, 0:4] of a and does not make [3:4, 0:1]",
         ]
 
     def test_an_op_that_is_computed_twice(self, draft: Draft) -> None:

@@ -25,12 +25,18 @@ def product_network() -> Network:
 
 
 def mapping() -> Mapped:
-    """One of the whole product, as if it took 10 cycles and 8 pJ."""
+    """One of the whole product, as if it took 10 cycles, 3 pJ for products, 5 pJ at a memory."""
     network = product_network()
     prepared = prepare(network, small_machine(Small()), network.ops, SearchOptions(lpf_limit=3))
     prepared.costs.on_array(network.ops[0], {"D": 2, "K": 2, "C": 4})
     (mapped,) = prepared.costs.mappings
-    cost = replace(mapped.cost, cycles=9.5, energy_pj=8.0)
+    first = mapped.cost.links[0]
+    links = (
+        replace(first, memory="cmx", direction="tl", bits=41, energy_pj=2.0),
+        replace(first, memory="cmx", direction="th", bits=22, energy_pj=1.0),
+        replace(first, memory="cmx", direction="fl", bits=32, energy_pj=2.0),
+    )
+    cost = replace(mapped.cost, cycles=9.5, mac_pj=3.0, links=links)
     return replace(mapped, cost=cost)
 
 
@@ -63,10 +69,36 @@ def test_a_task_is_as_long_as_its_mapping() -> None:
     ]
 
 
-def test_a_task_costs_as_much_as_its_mapping() -> None:
-    assert said(replace(product(), charges=product().charges[:1])) == [
-        "task product is charged 3 pJ, and its mapping costs 8 pJ"
-    ]
+@pytest.mark.parametrize(
+    ("charges", "message"),
+    [
+        (
+            (Charge("array", 0, 0, 3.0),),
+            "task product is charged for 0 bytes read, 0 written and 0 pJ at cmx, and its mapping "
+            "does 8, 4 and 5 pJ",
+        ),
+        (
+            (Charge("array", 0, 0, 2.5), Charge("cmx", 8, 4, 5.5)),
+            "task product is charged for 0 bytes read, 0 written and 2.5 pJ at array, and its "
+            "mapping does 0, 0 and 3 pJ",
+        ),
+        (
+            (Charge("array", 0, 0, 3.0), Charge("cmx", 7, 5, 5.0)),
+            "task product is charged for 7 bytes read, 5 written and 5 pJ at cmx, and its mapping "
+            "does 8, 4 and 5 pJ",
+        ),
+        (
+            (Charge("array", 0, 0, 3.0), Charge("cmx", 8, 3, 5.0)),
+            "task product is charged for 8 bytes read, 3 written and 5 pJ at cmx, and its mapping "
+            "does 8, 4 and 5 pJ",
+        ),
+    ],
+)
+def test_a_task_costs_as_much_as_its_mapping_at_every_memory(
+    charges: tuple[Charge, ...], message: str
+) -> None:
+    """63 bits are read there, in eight bytes."""
+    assert said(replace(product(), charges=charges)) == [message]
 
 
 def test_a_task_is_of_its_mappings_tile() -> None:

@@ -82,7 +82,8 @@ def test_an_op_is_not_applied_to_a_part_of_a_sum() -> None:
     draft = fused_draft()
     change_task(draft, "product[0]", replace(task(draft, "product[0]"), fused=("neg",)))
     assert found(draft, fused_network()) == [
-        "task product[0] applies neg to sums to which product[1] adds"
+        "task product[0] applies neg to sums to which product[1] adds",
+        "task product[0] (D 0:2, K 0:2, C 0:2) writes m, and makes n",
     ]
 
 
@@ -98,3 +99,42 @@ def test_an_op_is_not_applied_twice() -> None:
     draft = fused_draft()
     change_task(draft, "product[1]", replace(task(draft, "product[1]"), fused=("neg", "neg")))
     assert "task product[1] applies neg, neg: one op twice" in found(draft, fused_network())
+
+
+def scaled() -> tuple[Draft, Network]:
+    """n = x @ q * s: the scale of each column is read while the product is made."""
+    builder = NetworkBuilder("scaled")
+    builder.tensor("x", (2, 4), bits=8, role="input")
+    builder.tensor("q", (4, 2), bits=8, role="constant")
+    builder.tensor("s", (2,), bits=8, role="constant")
+    builder.op("product", "matmul", matmul((2, 4), (4, 2)), ["x", "q"], {"m": (8, "")})
+    builder.op("scale", "mul", elementwise((2, 2), (2,)), ["m", "s"], {"n": (8, "")})
+    draft = Draft(spaces=(DRAM,))
+    boxes = {"x": ((0, 2), (0, 4)), "q": ((0, 4), (0, 2)), "s": ((0, 2),), "n": WHOLE}
+    at = {t: draft.buffer(f"{t}@dram", box, 16 * n) for n, (t, box) in enumerate(boxes.items())}
+    draft.given += [at["x"], at["q"], at["s"]]
+    draft.results.append(at["n"])
+    reads = tuple(Access(at[t], boxes[t]) for t in "xqs")
+    tile = (("D", 0, 2), ("K", 0, 2), ("C", 0, 4))
+    draft.task("product", ("core[0]", 0, 5), reads, (Access(at["n"], WHOLE),), tile=tile)
+    change_task(draft, "product", replace(task(draft, "product"), fused=("scale",)))
+    return draft, builder.finish(["n"])
+
+
+def test_what_a_fused_op_needs_is_read() -> None:
+    draft, network = scaled()
+    assert found(draft, network) == []
+    whole = task(draft, "product")
+    change_task(draft, "product", replace(whole, reads=whole.reads[:2]))
+    expected = "task product (D 0:2, K 0:2, C 0:4) needs [0:2] of s and reads nothing of [0:2]"
+    assert found(draft, network) == [expected]
+    half = whole.reads[2]._replace(box=((0, 1),))
+    change_task(draft, "product", replace(whole, reads=(*whole.reads[:2], half)))
+    expected = "task product (D 0:2, K 0:2, C 0:4) needs [0:2] of s and reads nothing of [1:2]"
+    assert found(draft, network) == [expected]
+
+
+def test_a_buffer_has_the_axes_of_its_tensor() -> None:
+    draft, network = scaled()
+    draft.buffers[2] = replace(draft.buffers[2], tensor="q")
+    assert found(draft, network) == ["buffer s@dram holds [0:2] of q, which has 2 axes"]

@@ -39,6 +39,39 @@ def test_positions_in_a_table_lie_in_the_table() -> None:
     assert set(np.unique(ids)) <= {0, 1}
 
 
+def test_positions_lie_in_every_table_that_they_reach_by_moves_and_casts(tmp_path: Path) -> None:
+    path = saved(
+        model(
+            [
+                node("Slice", ["ids", "zero", "one", "one"], ["first"]),
+                node("Cast", ["first"], ["wide"], {"to": 7}),
+                node("Gather", ["large", "wide"], ["a"]),
+                node("Unsqueeze", ["wide", "two"], ["deep"]),
+                node("GatherND", ["small", "deep"], ["b"]),
+                node("ScatterND", ["large", "pairs", "updates"], ["c"]),
+            ],
+            {
+                "ids": Given(shape=(50, 2), dtype="int32"),
+                "pairs": Given(shape=(50, 2), dtype="int64"),
+                "updates": Given(shape=(50,)),
+            },
+            ["a", "b", "c"],
+            {
+                "large": np.zeros((9, 5), dtype=np.float32),
+                "small": np.zeros((7, 4), dtype=np.float32),
+                "zero": integers(0),
+                "one": integers(1),
+                "two": integers(2),
+            },
+        ),
+        tmp_path,
+    )
+    found = values_of(load_network(path), path).arrays
+    # Table `small` has 7 rows; pairs of positions go into a table of 9 x 5.
+    assert set(np.unique(found["ids"])) == set(range(7))
+    assert set(np.unique(found["pairs"])) == set(range(5))
+
+
 def test_constants_of_an_onnx_file_are_stored_or_computed(tmp_path: Path) -> None:
     # The weights are stored as bytes and unpacked by a node: (5 - 3) x 0.5 and so on.
     path = saved(

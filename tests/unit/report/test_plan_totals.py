@@ -108,3 +108,44 @@ def test_a_replay_refuses_a_file_with_another_total(tmp_path: Path) -> None:
     found = CliRunner().invoke(tilewright, ["replay", str(tmp_path), "--json"])
     assert found.exit_code == 4
     assert "totals.cycles of the plan file is 1" in found.output
+
+
+def mapping_of_others(data: Data) -> None:
+    data["mapping_costs"][first_mapped(data)["mapping"]]["macs"] += 1
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda data: data.update(tasks=1), "tasks of the plan file is 1, and there are "),
+        (lambda data: data.update(buffers=1), "buffers of the plan file is 1, and there are "),
+        (
+            lambda data: data["bounds"].update(cycles=10**6),
+            "bounds.cycles of the plan file is 1000000, and the plan takes ",
+        ),
+        (
+            lambda data: data["bounds"]["peak_bytes"].update(dram=10**6),
+            "bounds.peak_bytes.dram of the plan file is 1000000, and the plan takes ",
+        ),
+        (mapping_of_others, " points, and its mapping is one of "),
+    ],
+)
+def test_counts_and_bounds_that_no_plan_goes_with(
+    tmp_path: Path, change: Callable[[Data], object], message: str
+) -> None:
+    found = said(tmp_path, change)
+    assert found
+    assert all(message in text for text in found)
+
+
+def test_figures_of_another_op(tmp_path: Path) -> None:
+    data: Data = json.loads(text())
+    data["op_list"][0]["macs"] -= 1
+    (tmp_path / "plan.json").write_text(json.dumps(data), "utf-8")
+    (problem,) = total_problems(read_record(tmp_path), load_network("lenet5"))
+    # Six kernels of 5 x 5 at 28 x 28 places.
+    assert problem.message == (
+        "op conv1 of the plan file has loops and products ({'B': 1, 'K': 6, 'C': 1, 'OY': 28, "
+        "'OX': 28, 'FY': 5, 'FX': 5}, 117599), not ({'B': 1, 'K': 6, 'C': 1, 'OY': 28, 'OX': 28, "
+        "'FY': 5, 'FX': 5}, 117600)"
+    )

@@ -63,6 +63,24 @@ def test_what_waits_anyway_need_not_be_made_again() -> None:
     assert found == [("narrow", ("narrow",), 0), ("wide", ("wide",), 0)]
 
 
+def test_something_small_may_wait_beside_a_long_way_to_the_inputs() -> None:
+    net = layers.draft("joined", 8)
+    data = layers.conv(net, "first", layers.given(net, "x", (1, 3, 8, 8)), 64, layers.square(1))
+    data = layers.conv(net, "skip", data, 64, layers.square(1))
+    mean = layers.global_average_pool(net, "mean", data)
+    data = layers.add(net, "joined", data, layers.conv(net, "scale", mean, 64, layers.square(1)))
+    near = layers.conv(net, "near", data, 4, layers.square(1))
+    network = net.finish(
+        layers.add(net, "end", layers.conv(net, "far", data, 4, layers.square(1)), near)
+    )
+    found = [(way.ops, way.waiting_bytes) for way in ways(network, 5) if way.tensor == "joined"]
+    # The 64 numbers to be added may wait, or be made again as well.
+    assert found == [
+        (("first", "skip", "joined"), 64),
+        (("first", "skip", "mean", "scale", "joined"), 0),
+    ]
+
+
 def test_what_nobody_has_read_could_be_made_later() -> None:
     net = layers.draft("late", 8)
     x = layers.given(net, "x", (1, 3, 8, 8))

@@ -87,11 +87,40 @@ def test_what_is_computed_again_is_counted() -> None:
     assert [figures.macs_again for figures in patches.figures] == [2 * 9 * 5 * 27]
 
 
-def test_a_stretch_ends_before_what_needs_all_columns() -> None:
+def pooled() -> Network:
     net = layers.draft("pooled", 8)
-    data = layers.conv(net, "conv", layers.given(net, "x", (1, 2, 6, 6)), 3, layers.square(3))
-    network = net.finish(layers.global_average_pool(net, "all", data))
-    assert stretch_of(network, network.ops[:1]) is not None
+    data = layers.conv(net, "conv", layers.given(net, "x", (1, 2, 6, 9)), 3, layers.square(3, 1, 1))
+    return net.finish(layers.global_average_pool(net, "mean", data))
+
+
+def test_what_is_made_of_all_columns_is_added_up_over_strips() -> None:
+    network = pooled()
+    found = stretch(network, 0, 2)
+    assert found.reduces
+    assert found.columns == 9
+    assert found.needed(3, 6) == {"mean": (3, 6), "conv": (3, 6), "x": (2, 7)}
+    patches = patched(network, network.ops, ((found, 3),))
+    assert patches is not None
+    tensors = patches.network.by_name
+    # 54 numbers of 8 bits are added up in 32; the last strip makes the mean itself.
+    sums = [tensors[f"mean strip {strip}"] for strip in (1, 2)]
+    assert [(tensor.shape, tensor.bits) for tensor in sums] == [((1, 3, 1, 1), 32)] * 2
+    means = [op for op in patches.network.ops if op.kind == "average_pool"]
+    assert [[o.tensor for o in op.inputs] for op in means] == [
+        ["conv strip 1"],
+        ["conv strip 2", "mean strip 1"],
+        ["conv strip 3", "mean strip 2"],
+    ]
+    assert means[-1].outputs[0].tensor == "mean"
+    # All are parts of one: none makes again what another one has made.
+    assert {patches.ops[op.name].strip for op in means} == {1}
+
+
+def test_a_stretch_does_not_go_on_behind_what_needs_all_columns() -> None:
+    net = layers.draft("gated", 8)
+    data = layers.given(net, "x", (1, 3, 6, 6))
+    mean = layers.global_average_pool(net, "mean", data)
+    network = net.finish(layers.activation(net, "gate", mean, "sigmoid"))
     assert stretch_of(network, network.ops) is None
 
 

@@ -8,10 +8,12 @@ from typing import Final
 import numpy as np
 
 from tilewright.network.graph import AttributeValue, Index
+from tilewright.network.moves import transpose
 from tilewright.network.nests import Indices, Nest, Shape, along, along_dim, matmul
 from tilewright.network.onnx_reader.call import Call, NodeError, Rule, Step, Value
 from tilewright.network.onnx_reader.composition import Composition
 from tilewright.network.onnx_reader.elements import BOOL
+from tilewright.network.onnx_reader.rotary import Turn, turned
 from tilewright.network.onnx_reader.stored import Array
 
 _WRITE_OUT: Final = "export it as matrix products and a softmax"
@@ -23,6 +25,7 @@ def rules() -> dict[str, Rule]:
         "Attention": Rule("matmul", _attention),
         "com.microsoft.Attention": Rule("matmul", _projected_attention),
         "com.microsoft.MultiHeadAttention": Rule("matmul", _multi_head_attention),
+        "com.microsoft.GroupQueryAttention": Rule("matmul", _group_query_attention),
     }
 
 
@@ -134,6 +137,80 @@ def _projected_attention(call: Call) -> list[Step]:
     count = call.integer("num_heads")
     heads = _Heads(query=query, key=key, value=value, queries=count, keys=count)
     return _attended(ops, heads, _ms_masks(ops, heads))
+
+
+def _group_query_attention(call: Call) -> list[Step]:
+    """Causal, over a past whose rows all count: what lengths say at run time is not looked at."""
+    others = {9: "position_ids", 11: "head_sink", 12: "k_scale", 13: "v_scale"}
+    _refuse(call, others, {3: "output_qk"}, ("softcap", "smooth_softmax"))
+    if call.integer("local_window_size", -1) != -1:
+        raise NodeError("it has 'local_window_size', which is not read", _WRITE_OUT)
+    ops = Composition(call)
+    queries, keys = call.integer("num_heads"), call.integer("kv_num_heads")
+    query, key, value = _with_head_axes(ops, queries, keys)
+    past = _rows(call.shape(3)) if call.has(3) else 0
+    if call.flag("do_rotary"):
+        query, key = (
+            _turned_behind(ops, past, label, given)
+            for label, given in (("queries", query), ("keys", key))
+        )
+    whole = []
+    for position, label, given in ((3, "keys", key), (4, "values", value)):
+        by_head = transpose(given.shape, (0, 2, 1, 3))
+        rows = ops.add("transpose", f"{label} by head", by_head, [given], {"perm": (0, 2, 1, 3)})
+        before = [call.value(position)] if call.has(position) else []
+        whole.append(ops.joined(f"all {label}", [*before, rows], 2))
+        ops.give(position - 2, whole[-1], whole[-1].shape)
+    flat = ops.shaped("flat queries", query, (*query.shape[:2], queries * query.shape[3]))
+    heads = _Heads(query=flat, key=whole[0], value=whole[1], queries=queries, keys=keys)
+    masks = [call.value(10)] if call.has(10) else []
+    return _attended(ops, heads, [*masks, _causal(ops, heads, past)])
+
+
+def _with_head_axes(ops: Composition, queries: int, keys: int) -> list[Value]:
+    """Queries, keys and values as (batch, rows, heads, columns), from one tensor or three."""
+    call, counts = ops.call, (queries, keys, keys)
+    labels = ("queries", "keys", "values")
+    if any(len(value.shape) != 3 for value in call.inputs[:3] if value) or min(counts) < 1:
+        raise ValueError(f"{queries} and {keys} heads of data of shape {call.shape(0)}")
+    if call.has(1):
+        flat = [call.value(i) for i in range(3)]
+    else:
+        columns = call.shape(0)[2] // sum(counts)
+        ends = [columns * sum(counts[:i]) for i in range(4)]
+        flat = [
+            ops.part(label, call.value(0), {2: (ends[i], ends[i + 1])})
+            for i, label in enumerate(labels)
+        ]
+    odd = [v.shape for v, count in zip(flat, counts, strict=True) if v.shape[2] % count]
+    if odd:
+        raise ValueError(f"{queries} and {keys} heads of data of shape {odd[0]}")
+    return [
+        ops.shaped(f"heads of {label}", v, (*v.shape[:2], count, v.shape[2] // count))
+        for label, v, count in zip(labels, flat, counts, strict=True)
+    ]
+
+
+def _turned_behind(ops: Composition, past: int, label: str, data: Value) -> Value:
+    """Rows turned by their places behind the past; tables have a row for each place."""
+    rows = data.shape[1]
+    tables = []
+    for position, name in ((7, "cosines"), (8, "sines")):
+        table = ops.call.value(position)
+        if len(table.shape) != 2 or past + rows > table.shape[0]:
+            raise ValueError(f"{past} + {rows} places in a table of shape {table.shape}")
+        used = ops.part(f"{label}, {name}", table, {0: (past, past + rows)})
+        lying = (1, rows, 1, table.shape[1])
+        tables.append(ops.shaped(f"{label}, {name} of rows", used, lying))
+    is_interleaved = ops.call.flag("rotary_interleaved")
+    turn = Turn(
+        data=data,
+        cosines=tables[0],
+        sines=tables[1],
+        is_interleaved=is_interleaved,
+        label=f"{label}, ",
+    )
+    return turned(ops, turn)
 
 
 def _ms_masks(ops: Composition, heads: _Heads) -> list[Value]:

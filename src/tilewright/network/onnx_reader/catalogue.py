@@ -11,6 +11,7 @@ from tilewright.network.onnx_reader import (
     layout,
     lookups,
     normalisations,
+    packed,
     pointwise,
     pools,
     products,
@@ -18,6 +19,8 @@ from tilewright.network.onnx_reader import (
     recurrent,
     reductions,
     resizing,
+    rotary,
+    sampling,
 )
 from tilewright.network.onnx_reader.call import Rule
 
@@ -33,6 +36,7 @@ def op_rules() -> Mapping[str, Rule]:
         convolutions,
         pools,
         products,
+        packed,
         pointwise,
         normalisations,
         reductions,
@@ -42,6 +46,8 @@ def op_rules() -> Mapping[str, Rule]:
         quantisation,
         recurrent,
         attention,
+        rotary,
+        sampling,
     ):
         found |= module.rules()
     return MappingProxyType(found)

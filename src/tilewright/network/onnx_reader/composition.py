@@ -9,9 +9,13 @@ from tilewright.network.graph import AttributeValue
 from tilewright.network.moves import concat, reshape, slice_axes
 from tilewright.network.nests import Nest, Shape, elementwise
 from tilewright.network.onnx_reader.call import Call, Step, Value, known_array
-from tilewright.network.onnx_reader.stored import MAX_ELEMENTS, Array
+from tilewright.network.onnx_reader.elements import ElementType
+from tilewright.network.onnx_reader.stored import Array
 
 _NOTHING: Mapping[str, AttributeValue] = MappingProxyType({})
+
+_MAX_MADE = 2**22
+"""Values of a constant that is made, such as the mask of 2,048 causal rows."""
 
 
 class Composition:
@@ -47,6 +51,11 @@ class Composition:
         )
         return Value(name=name, shape=nest.shape, element=self.element)
 
+    def of_type(self, value: Value, element: ElementType) -> Value:
+        """The result of the op that was added last, of another type than the node's."""
+        self.steps[-1] = replace(self.steps[-1], outputs=((value.name, element),))
+        return replace(value, element=element)
+
     def constant(
         self, label: str, shape: Shape, source: Value, work_out: Callable[[Array], Array]
     ) -> Value:
@@ -57,7 +66,7 @@ class Composition:
     def worked_out(self, label: str, shape: Shape, work_out: Callable[[], Array]) -> Value:
         """A constant of the node's type; of one that is large only the shape is known."""
         data, why = None, ""
-        if prod(shape) <= MAX_ELEMENTS:
+        if prod(shape) <= _MAX_MADE:
             try:
                 data = work_out()
             except ValueError as error:

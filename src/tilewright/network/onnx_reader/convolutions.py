@@ -42,6 +42,8 @@ def _conv(call: Call) -> list[Step]:
     nest = _with_parameters(nest, inputs)
     if call.node.op_type == "FusedConv":
         attributes["activation"] = call.text("activation", "")
+        if "activation_params" in call.node.attributes:
+            attributes["activation_numbers"] = call.numbers("activation_params")
         inputs.append(call.get(3))
         nest = with_inputs(nest, [nest.output])
     return [main_step(call, "conv", nest, inputs, attributes=attributes)]

@@ -84,10 +84,15 @@ def _gather(step: Step, arrays: Sequence[Array]) -> Any:
 
 def _scatter(step: Step, arrays: Sequence[Array]) -> Array:
     data, indices, updates = arrays
-    if step.attributes["onnx_op"] != "ScatterND" or step.attributes["reduction"] != "none":
+    if step.attributes["reduction"] != "none":
         raise ValueError("this scatter of constants is not worked out")
     result = data.copy()
-    result[tuple(np.moveaxis(indices, -1, 0))] = updates
+    if step.attributes["onnx_op"] == "ScatterND":
+        where = np.moveaxis(indices, -1, 0)
+    else:
+        where = np.indices(indices.shape)
+        where[_number(step, "axis")] = indices
+    result[tuple(where)] = updates
     return result
 
 

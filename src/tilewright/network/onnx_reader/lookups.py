@@ -1,5 +1,7 @@
 """Gathers, scatters, and results that repeat their input: expand, tile, resize."""
 
+from math import prod
+
 from tilewright.network.graph import MAX_SIZE, AttributeValue, Index
 from tilewright.network.moves import expand
 from tilewright.network.nests import (
@@ -44,33 +46,59 @@ def _axis(call: Call, rank: int) -> int:
 
 
 def _gather(call: Call) -> list[Step]:
-    """With a single index that is known, the input is read affinely; otherwise anywhere along the
-    axis."""
+    """Evenly spaced indices that are known make a slice; others may be anywhere along the axis."""
     data, indices = call.shape(0), call.shape(1)
     axis = _axis(call, len(data))
     shape = possible_shape((*data[:axis], *indices, *data[axis + 1 :]))
     nest = moved(shape)
     assert nest.output is not None
     end = axis + len(indices)
-    chosen = _single_index(call.value(1), data[axis])
-    picked = anywhere_along(data[axis]) if chosen is None else Index((), chosen)
-    source = (*nest.output[:axis], picked, *nest.output[end:])
+    spaced = _spaced(call.value(1), data[axis])
+    if spaced is not None and not call.value(0).is_constant:
+        return [_sliced(call, nest, axis, spaced)]
+    source = (*nest.output[:axis], anywhere_along(data[axis]), *nest.output[end:])
     nest = with_inputs(nest, [source, nest.output[axis:end]])
     inputs = [call.value(0), call.value(1)]
     return [main_step(call, "gather", nest, inputs, attributes={"axis": axis})]
 
 
-def _single_index(indices: Value, size: int) -> int | None:
-    """The only index, counted from the front; None where there are more or it is not known."""
-    if not indices.is_constant or any(length != 1 for length in indices.shape):
+def _spaced(indices: Value, size: int) -> range | None:
+    """Indices counted from the front; None where they are not known or not evenly spaced."""
+    if not indices.is_constant or prod(indices.shape) not in (1, *indices.shape[:1]):
         return None
     try:
-        index = int(known_array(indices).ravel()[0])
+        known = [int(index) for index in known_array(indices).ravel()]
     except ValueError:
         return None
-    if not -size <= index < size:
-        raise ValueError(f"index {index} into an axis of {size} elements")
-    return index % size
+    for index in known:
+        if not -size <= index < size:
+            raise ValueError(f"index {index} into an axis of {size} elements")
+    known = [index % size for index in known]
+    step = known[1] - known[0] if len(known) > 1 else 1
+    if not known or step == 0:
+        return None
+    spaced = range(known[0], known[0] + step * len(known), step)
+    return spaced if list(spaced) == known else None
+
+
+def _sliced(call: Call, nest: Nest, axis: int, spaced: range) -> Step:
+    """Evenly spaced elements of an axis, which goes if a single one is picked without an axis."""
+    assert nest.output is not None
+    end = axis + len(call.shape(1))
+    along = nest.output[axis:end] if len(spaced) > 1 else ()
+    picked = Index(tuple((i.terms[0][0], spaced.step) for i in along), spaced.start)
+    source = (*nest.output[:axis], picked, *nest.output[end:])
+    rank = len(call.shape(0))
+    at = [i == axis for i in range(rank)]
+    attributes: dict[str, AttributeValue] = {
+        "starts": tuple(spaced.start if here else 0 for here in at),
+        "sizes": tuple(
+            len(spaced) if here else size for here, size in zip(at, call.shape(0), strict=True)
+        ),
+        "steps": tuple(spaced.step if here else 1 for here in at),
+    }
+    nest = with_inputs(nest, [source])
+    return main_step(call, "slice", nest, [call.value(0)], attributes=attributes)
 
 
 def _gather_elements(call: Call) -> list[Step]:

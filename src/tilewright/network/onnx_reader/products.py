@@ -4,19 +4,21 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
+from itertools import combinations
+from math import prod
 from string import ascii_letters
 
 from tilewright.network.graph import AttributeValue, Index
 from tilewright.network.nests import Indices, Nest, Shape, einsum, matmul, reduce
 from tilewright.network.onnx_reader.call import (
     Call,
-    NodeError,
     Rule,
     Step,
     Value,
     main_step,
     with_operands,
 )
+from tilewright.network.onnx_reader.composition import Composition
 from tilewright.network.onnx_reader.elements import FLOAT32, INT32
 from tilewright.network.onnx_reader.shapes import spread
 
@@ -76,17 +78,31 @@ def _dynamic_matmul(call: Call) -> list[Step]:
 
 
 def _fused_matmul(call: Call) -> list[Step]:
-    if call.flag("transBatchA") or call.flag("transBatchB"):
-        raise ValueError("transBatchA and transBatchB are not read")
+    """A product of flipped or scaled factors; rows may lie outside of the batch axes."""
     left, right = call.shape(0), call.shape(1)
+    rows_first = [call.flag("transBatchA"), call.flag("transBatchB")]
     flip_left, flip_right = call.flag("transA"), call.flag("transB")
+    if rows_first[0]:
+        left = _rows_last(left)
+    if rows_first[1]:
+        right = _rows_last(right)
     nest = matmul(left, right, transpose_left=flip_left, transpose_right=flip_right)
+    places = zip(nest.inputs, rows_first, strict=True)
+    inputs = tuple((i[-2], *i[:-2], i[-1]) if i and first else i for i, first in places)
+    nest = replace(nest, inputs=inputs)
     attributes: dict[str, AttributeValue] = {
         "alpha": call.number("alpha", 1),
         "transA": int(flip_left),
         "transB": int(flip_right),
     }
     return [main_step(call, "matmul", nest, [call.value(0), call.value(1)], attributes=attributes)]
+
+
+def _rows_last(shape: Shape) -> Shape:
+    """A shape whose first axis is moved behind the batch axes."""
+    if len(shape) < 3:
+        raise ValueError(f"shape {shape} has no batch axes to lie inside its rows")
+    return (*shape[1:-1], shape[0], shape[-1])
 
 
 def _gemm(call: Call) -> list[Step]:
@@ -147,16 +163,38 @@ def _einsum(call: Call) -> list[Step]:
     shapes = [value.shape for value in values]
     equation = plain_equation(call.text("equation"), shapes)
     attributes: dict[str, AttributeValue] = {"equation": equation}
-    if len(values) == 2:
-        nest = einsum(equation, *shapes)
-        return [main_step(call, "matmul", nest, values, attributes=attributes)]
-    if len(values) > 2:
-        raise NodeError(
-            f"equation {equation!r} has {len(values)} operands", "split it into products of two"
-        )
+    if len(values) > 1:
+        return _pairwise(call, equation, list(values))
     kind, nest, more = _single_operand(equation, shapes[0])
     attributes |= more
     return [main_step(call, kind, nest, values, attributes=attributes)]
+
+
+def _pairwise(call: Call, equation: str, values: list[Value]) -> list[Step]:
+    """Products of two factors until one is left, of those with the fewest points first."""
+    inputs, _, output = equation.partition("->")
+    terms = inputs.split(",")
+    sizes: dict[str, int] = {}
+    for term, value in zip(terms, values, strict=True):
+        for label, size in zip(term, value.shape, strict=True):
+            sizes[label] = max(size, sizes.get(label, 1))
+    ops = Composition(call)
+    while len(values) > 2:
+        pairs = combinations(range(len(values)), 2)
+        first, second = min(
+            pairs, key=lambda p: (prod(sizes[c] for c in {*terms[p[0]], *terms[p[1]]}), p)
+        )
+        others = [i for i in range(len(values)) if i not in (first, second)]
+        needed = {*output, *(label for i in others for label in terms[i])}
+        kept = "".join(c for c in dict.fromkeys(terms[first] + terms[second]) if c in needed)
+        pair, factors = f"{terms[first]},{terms[second]}->{kept}", [values[first], values[second]]
+        nest = einsum(pair, *(value.shape for value in factors))
+        made = ops.add("matmul", pair, nest, factors, {"equation": pair})
+        terms = [*(terms[i] for i in others), kept]
+        values = [*(values[i] for i in others), made]
+    last = f"{','.join(terms)}->{output}"
+    nest = einsum(last, *(value.shape for value in values))
+    return [*ops.steps, main_step(call, "matmul", nest, values, attributes={"equation": last})]
 
 
 def _single_operand(equation: str, data: Shape) -> tuple[str, Nest, dict[str, AttributeValue]]:

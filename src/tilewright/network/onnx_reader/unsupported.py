@@ -7,8 +7,30 @@ from tilewright.errors import Problem
 from tilewright.network.onnx_reader.model import Node
 
 _SHOWN = 3
-_CONTROL_FLOW = frozenset({"If", "Loop", "Scan", "SequenceMap"})
-_DATA_DEPENDENT = frozenset({"Compress", "NonMaxSuppression", "Unique", "StringSplit"})
+_HINTS = (
+    (
+        ("If", "Loop", "Scan", "SequenceMap"),
+        "what runs must be known beforehand: unroll it, or fix its condition on export",
+    ),
+    (
+        ("Compress", "NonMaxSuppression", "Unique", "StringSplit"),
+        "the size of its result depends on data: cut the model before it",
+    ),
+    (
+        (
+            *("RandomNormal", "RandomNormalLike", "RandomUniform", "RandomUniformLike"),
+            *("Bernoulli", "Multinomial"),
+        ),
+        "its result is random: make it an input of the model",
+    ),
+)
+_ONE_PROCESSOR = "com.microsoft.nchwc"
+
+
+def _is_standard(op_type: str) -> bool:
+    import onnx
+
+    return onnx.defs.has(op_type)
 
 
 class Unsupported:
@@ -40,10 +62,16 @@ class Unsupported:
                 "the model defines it, for another version of ONNX's operators: inline it with "
                 "onnx.inliner.inline_local_functions(model, convert_version=True)"
             )
-        if op_type in _CONTROL_FLOW:
-            return "what runs must be known beforehand: unroll it, or fix its condition on export"
-        if op_type in _DATA_DEPENDENT:
-            return "the size of its result depends on data: cut the model before it"
+        for op_types, hint in _HINTS:
+            if op_type in op_types:
+                return hint
+        if domain == _ONE_PROCESSOR:
+            return (
+                "ONNX Runtime optimised the model for one processor: save it with "
+                "graph_optimization_level ORT_ENABLE_EXTENDED or less"
+            )
+        if not domain and not _is_standard(op_type):
+            return "ONNX has no such operator: an exporter left one of its own; replace it there"
         return (
             "write it with operators that `tilewright list ops` names, or cut the model before it; "
             "a rule for it would need the shape of its result and its loop nest"

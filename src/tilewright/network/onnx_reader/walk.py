@@ -10,6 +10,7 @@ from tilewright.errors import InputError, Problem
 from tilewright.network.build import NetworkBuilder
 from tilewright.network.graph import MAX_SIZE, Network
 from tilewright.network.kinds import KIND_CLASSES
+from tilewright.network.nests import elementwise
 from tilewright.network.onnx_reader.call import Call, NodeError, Step, Value, known_array
 from tilewright.network.onnx_reader.catalogue import constant_rules, op_rules
 from tilewright.network.onnx_reader.dynamic import Sizes, bind_inputs, declared_shape
@@ -34,6 +35,11 @@ _MAX_KEPT_ELEMENTS = 2**23
 _FULL = f"only the first {_MAX_KEPT_ELEMENTS} values of a model's constants are kept"
 _ASSUMED_OPSET = 21
 _MAX_MESSAGE = 600
+
+
+def constant_of(output: str) -> str:
+    """What the constant is called that an output is a copy of."""
+    return f"{output} stored"
 
 
 def read_network(path: Path, sizes: Sizes) -> Network:
@@ -159,7 +165,26 @@ class _Reading:
         for output in outputs:
             if output.name not in self.values and output.name not in self.lost:
                 self.report(f"output {output.name!r} is made by no node")
+        if any(output.name in self.builder.tensors for output in outputs):
+            for name in dict.fromkeys(output.name for output in outputs):
+                self._hand_out(name)
         return [output.name for output in outputs]
+
+    def _hand_out(self, name: str) -> None:
+        """Adds an op that copies an output which is a constant: it has to come out, too."""
+        value = self.values.get(name)
+        if value is None or not value.is_constant or name in self.builder.tensors:
+            return
+        stored = replace(value, name=constant_of(name))
+        self._declare(stored)
+        self.builder.op(
+            name,
+            "identity",
+            elementwise(value.shape),
+            [stored.name],
+            {name: (value.element.bits, value.element.name)},
+            attributes={},
+        )
 
     def _is_supported(self, node: Node) -> bool:
         rules = (op_rules(), constant_rules(), ("If",))

@@ -53,6 +53,11 @@ _FUSED: Final[Mapping[str, Function]] = {
     "tanh": np.tanh,
     "sigmoid": sigmoid,
 }
+_FUSED_WITH_NUMBERS: Final[Mapping[str, Callable[..., Array]]] = {
+    "leakyrelu": lambda x, alpha: np.where(x >= 0, x, x * np.float32(alpha)),
+    "hardsigmoid": lambda x, alpha, beta: np.clip(alpha * x + beta, 0, 1),
+    "clip": lambda x, low, high: np.clip(x, low, high),
+}
 
 
 def activated(op: Op, values: Array) -> Array:
@@ -60,6 +65,9 @@ def activated(op: Op, values: Array) -> Array:
     name = str(op.attribute("activation", "")).lower()
     if not name:
         return values
+    numbers = op.attribute("activation_numbers", ())
+    if name in _FUSED_WITH_NUMBERS and isinstance(numbers, tuple) and numbers:
+        return _FUSED_WITH_NUMBERS[name](values, *numbers)
     if name not in _FUSED:
         raise KernelError(f"activation {name!r} is not emulated")
     return _FUSED[name](values)

@@ -193,6 +193,8 @@ def _quantize(tile: Tile) -> Sequence[Array]:
     dtype = dtype_of(wanted.tensor.dtype)
     if tile.text("tflite_op"):
         return [tflite.requantised(tile)]
+    if dtype.kind not in "iu" and not dtype.name.startswith("float8"):
+        raise KernelError(f"quantised numbers of type {wanted.tensor.dtype} are not emulated")
     scale, zero = _linear_parameters(tile)
     return [quantised(tile.boxed(tile.over_loops("I")), scale, zero, dtype)]
 
@@ -202,8 +204,8 @@ def _dequantize(tile: Tile) -> Sequence[Array]:
         return [tflite.dequantised_part(tile)]
     scale, zero = _linear_parameters(tile)
     stored = tile.boxed(tile.over_loops("I"))
-    if stored.dtype.kind == "f":
-        return [stored * scale]
+    if stored.dtype.kind not in "iu":
+        return [stored.astype(np.float32) * scale]
     return [dequantised(stored, scale, zero)]
 
 

@@ -1,4 +1,4 @@
-"""Ops that only say where elements lie, look-ups and scatters among them."""
+"""Ops that only say where elements lie, scatters among them."""
 
 from collections.abc import Mapping, Sequence
 from typing import Final
@@ -113,58 +113,6 @@ def _slice(tile: Tile) -> Sequence[Array]:
     return _affine(tile)
 
 
-def _gather(tile: Tile) -> Sequence[Array]:
-    operator = tile.text("onnx_op") or tile.text("tflite_op")
-    if operator in ("GatherND", "GATHER_ND"):
-        return [_gathered_nd(tile)]
-    index = tile.index_of("I")
-    if index is not None and not any(axis.reach for axis in index):
-        return _affine(tile)
-    axis, box = int(tile.number("axis")), tile.results[0].box
-    places = tile.part("W").array.astype(np.int64)
-    end = len(box) - len(tile.part("I").box) + axis + 1
-    ends = box if operator == "GatherElements" else (*box[:axis], None, *box[end:])
-    data = _searched(tile, [None if at == axis else e for at, e in enumerate(ends)])
-    places = np.where(places < 0, places + data.shape[axis], places)
-    if operator == "GatherElements":
-        return [np.take_along_axis(data, places, axis=axis)]
-    batch = int(tile.number("batch_dims"))
-    if batch:
-        return [_gathered_in_batches(data, places, axis, batch)]
-    return [np.take(data, places, axis=axis)]
-
-
-def _searched(tile: Tile, ends: Sequence[tuple[int, int] | None]) -> Array:
-    """The data of a look-up: all of the axes that are searched (None), so much of the others."""
-    part, cut = tile.part("I"), []
-    for (low, high), size, wanted in zip(part.box, part.tensor.shape, ends, strict=True):
-        if wanted is None and (low, high) != (0, size):
-            raise KernelError(f"a look-up in {part.tensor.name!r} has a part of it at hand")
-        begin, end = wanted or (low, high)
-        cut.append(slice(begin - low, end - low))
-    return part.array[tuple(cut)]
-
-
-def _gathered_in_batches(data: Array, places: Array, axis: int, batch: int) -> Array:
-    rows = data.reshape(-1, *data.shape[batch:])
-    of_rows = places.reshape(-1, *places.shape[batch:])
-    taken = [np.take(r, p, axis=axis - batch) for r, p in zip(rows, of_rows, strict=True)]
-    return np.stack(taken).reshape(*data.shape[:batch], *taken[0].shape)
-
-
-def _gathered_nd(tile: Tile) -> Array:
-    indices, box = tile.part("W"), tile.results[0].box
-    lead, depth = len(indices.box) - 1, indices.box[-1][1]
-    batch = int(tile.number("batch_dims"))
-    data = _searched(tile, (*box[:batch], *(None,) * depth, *box[lead:]))
-    places = indices.array.astype(np.int64)
-    places = np.where(places < 0, places + data.shape[batch : batch + depth], places)
-    rows = data.reshape(-1, *data.shape[batch:])
-    of_rows = places.reshape(rows.shape[0], -1, depth)
-    taken = [r[tuple(np.moveaxis(p, -1, 0))] for r, p in zip(rows, of_rows, strict=True)]
-    return np.stack(taken).reshape(tile.results[0].shape)
-
-
 def _scatter(tile: Tile) -> Sequence[Array]:
     operator = tile.text("onnx_op") or tile.text("tflite_op")
     if operator == "SCATTER_ND":
@@ -224,7 +172,6 @@ KERNELS: Final[Mapping[str, Kernel]] = {
     "concat": _concat,
     "slice": _slice,
     "pad": _pad,
-    "gather": _gather,
     "scatter": _scatter,
     "expand": _affine,
     "tile": _tile,

@@ -195,22 +195,6 @@ def _log_sum_exp(x: Array, axes: tuple[int, ...]) -> Array:
     return np.asarray(top + np.log(np.exp(x - top).sum(axis=axes, keepdims=True)))
 
 
-def _arg(*, largest: bool) -> Kernel:
-    def kernel(tile: Tile) -> Sequence[Array]:
-        x = tile.over_loops("I")
-        index = tile.index_of("I")
-        assert index is not None
-        axis = tile.axis_of(index[int(tile.number("axis"))].terms[0][0])
-        pick = np.argmax if largest else np.argmin
-        if tile.number("select_last_index"):
-            place = x.shape[axis] - 1 - pick(np.flip(x, axis), axis=axis, keepdims=True)
-        else:
-            place = pick(x, axis=axis, keepdims=True)
-        return [tile.boxed(place)]
-
-    return kernel
-
-
 def _top_k(tile: Tile) -> Sequence[Array]:
     axis, count = int(tile.number("axis")), int(tile.number("k"))
     x = tile.part("I").array
@@ -242,8 +226,6 @@ KERNELS: Final[Mapping[str, Kernel]] = {
     "l2_norm": _l2_norm,
     "local_response_norm": _local_response_norm,
     **{kind: _reduced(kind) for kind in _REDUCTIONS},
-    "arg_max": _arg(largest=True),
-    "arg_min": _arg(largest=False),
     "top_k": _top_k,
     "cumsum": _cumsum,
 }

@@ -1,5 +1,6 @@
 """Between stored whole numbers and the real numbers that they stand for."""
 
+from importlib import import_module
 from typing import Any
 
 import numpy as np
@@ -14,9 +15,16 @@ def saturated(values: Array, dtype: np.dtype[Any]) -> Array:
 
 
 def quantised(real: Array, scale: Array, zero_point: Array, dtype: np.dtype[Any]) -> Array:
-    """round(real / scale) + zero point, ties to even, as ONNX has it."""
-    steps = np.rint(real.astype(np.float32) / scale.astype(np.float32))
-    return saturated(steps.astype(np.float64) + zero_point, dtype)
+    """round(real / scale) + zero point, ties to even, as ONNX has it.
+
+    Small floats have no zero point; what is too large for them becomes their largest.
+    """
+    steps = real.astype(np.float32) / scale.astype(np.float32)
+    if dtype.kind in "iu":
+        return saturated(np.rint(steps).astype(np.float64) + zero_point, dtype)
+    most = np.float32(import_module("ml_dtypes").finfo(dtype).max)
+    small: Array = np.clip(steps, -most, most).astype(dtype)
+    return small
 
 
 def dequantised(stored: Array, scale: Array, zero_point: Array) -> Array:
@@ -28,8 +36,13 @@ def dequantised(stored: Array, scale: Array, zero_point: Array) -> Array:
 def dtype_of(name: str) -> np.dtype[Any]:
     """NumPy's type for an element type; single precision where there is none."""
     try:
+        if name.startswith("float8e"):
+            small: np.dtype[Any] = np.dtype(
+                getattr(import_module("ml_dtypes"), name.replace("8e", "8_e"))
+            )
+            return small
         return np.dtype(name or "float32")
-    except TypeError:
+    except (TypeError, AttributeError, ImportError):
         return np.dtype("float32")
 
 

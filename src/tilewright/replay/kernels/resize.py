@@ -1,6 +1,7 @@
 """Resizing images: each result from the elements around the place it comes from."""
 
 from collections.abc import Callable, Mapping, Sequence
+from itertools import product
 from typing import Any, Final
 
 import numpy as np
@@ -57,7 +58,7 @@ def resize(tile: Tile) -> Sequence[Array]:
         raise KernelError("resizing with antialias is not emulated")
     data = tile.whole("I")
     if data.dtype.kind in "iu" and tile.text("mode") != "nearest":
-        return [_whole_bilinear(tile, data)]
+        return [_whole_bilinear(tile, data) if tile.text("tflite_op") else _cut_off(tile, data)]
     result, outside = data, np.zeros((1,) * data.ndim, dtype=bool)
     for axis, (begin, end) in enumerate(tile.results[0].box):
         full, size = tile.results[0].tensor.shape[axis], data.shape[axis]
@@ -76,10 +77,35 @@ def resize(tile: Tile) -> Sequence[Array]:
     return [result.astype(data.dtype, copy=False)]
 
 
+def _cut_off(tile: Tile, data: Array) -> Array:
+    """Whole numbers as ONNX Runtime interpolates them: in single precision, then cut off."""
+    coordinates = tile.text("coordinate_transformation_mode")
+    if tile.text("mode") != "linear" or coordinates == "tf_crop_and_resize":
+        raise KernelError("interpolating whole numbers other than linearly is not emulated")
+    sides = []
+    for axis, (begin, end) in enumerate(tile.results[0].box):
+        full, size = tile.results[0].tensor.shape[axis], data.shape[axis]
+        if full == size and _scale(tile, axis, size, full) == 1:
+            data = np.take(data, np.arange(begin, end), axis=axis)
+            continue
+        at = np.clip(_places(tile, axis, size, full)[begin:end], 0, size - 1).astype(np.float32)
+        low = np.floor(at)
+        high = np.minimum(low + 1, size - 1)
+        # Between an element and itself, at the end, both have half a share.
+        shares = [np.where(high > low, s, np.float32(0.5)) for s in (high - at, at - low)]
+        sides.append((axis, tuple(zip((low, high), shares, strict=True))))
+    total = np.zeros((), dtype=np.float32)
+    for corner in product(*(ends for _, ends in sides)):
+        share, part = np.ones((), dtype=np.float32), data
+        for (axis, _), (place, weight) in zip(sides, corner, strict=True):
+            share = share * weight.reshape([-1 if i == axis else 1 for i in range(data.ndim)])
+            part = np.take(part, place.astype(np.int64), axis=axis)
+        total = total + share * part
+    return np.trunc(total).astype(data.dtype)
+
+
 def _whole_bilinear(tile: Tile, data: Array) -> Array:
     """TFLite's RESIZE_BILINEAR of whole numbers."""
-    if not tile.text("tflite_op"):
-        raise KernelError("interpolating whole numbers is not emulated")
     batch, (top, bottom), (left, right), channels = tile.results[0].box
     data = data[slice(*batch), :, :, slice(*channels)]
     (rows, row_shares), (columns, column_shares) = (

@@ -6,7 +6,7 @@ from typing import Final
 
 import numpy as np
 
-from tilewright.replay.kernels import elementwise, moves, normalise, resize, sums, windows
+from tilewright.replay.kernels import elementwise, moves, normalise, picks, resize, sums, windows
 from tilewright.replay.kernels.quantise import dtype_of
 from tilewright.replay.kernels.tile import Array, Kernel, KernelError, Tile
 
@@ -25,6 +25,7 @@ KERNELS: Final[Mapping[str, Kernel]] = MappingProxyType(
         **elementwise.KERNELS,
         **normalise.KERNELS,
         **moves.KERNELS,
+        **picks.KERNELS,
     }
 )
 """Kernels by kind; every kind of op has one."""

@@ -13,13 +13,14 @@ def computed(
     """Every tensor of a network, from its inputs and constants.
 
     Raises:
-        KernelError: an op is not emulated; the message names it.
+        KernelError: an op is not emulated, or looks up a position that its table does not have; the
+            message names it.
     """
     known = dict(arrays)
     for op in network.ops:
         try:
             made = compute(whole_tile(network, op, known, quantisation))
-        except KernelError as error:
+        except (KernelError, IndexError) as error:
             raise KernelError(f"op {op.name}, a {op.kind}: {error}") from error
         known.update(zip((o.tensor for o in op.outputs), made, strict=True))
     return known

@@ -63,7 +63,7 @@ def average_pool(tile: Tile) -> Sequence[Array]:
 
 
 def _lowest(array: Array) -> float:
-    return -np.inf if array.dtype.kind == "f" else np.iinfo(array.dtype).min
+    return np.iinfo(array.dtype).min if array.dtype.kind in "iu" else -np.inf
 
 
 def _added(tile: Tile) -> Array:

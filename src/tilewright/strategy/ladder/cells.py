@@ -206,7 +206,7 @@ def _axis(operand: Operand, dim: str) -> int | None:
 def loops_of(stage: Stage) -> Loops | None:
     """The loops over rows and columns by which a stage can be cut; None where it cannot be."""
     index = stage.op.outputs[0].index
-    inputs = [operand for operand in stage.op.inputs if operand.is_searched]
+    inputs = [operand for operand in stage.op.inputs if stage.op.searches(operand)]
     if index is None or inputs or len(stage.results) > 1:
         return None
     found = []

@@ -288,10 +288,10 @@ class _Writer:
         read, written = self._bytes(reads), self._bytes(writes)
         key = (number, tuple(lengths.values()), sums, sum((*read.values(), *written.values())))
         if key not in self._costs:
-            if stage.worker == "array":
-                found = costs.on_array(stage.op, lengths, sums)
-            else:
-                found = costs.on_vector_unit(prod(lengths.values()), read, written)
+            found = costs.on_array(stage.op, lengths, sums) if stage.worker == "array" else None
+            if found is None or not found.is_mapped:
+                points = prod(n for dim, n in lengths.items() if dim not in stage.op.searched)
+                found = costs.on_vector_unit(points, read, written)
             found = costs.by_core_model(found, stage, lengths, sums)
             if stage.fused and not sums.unfinished:
                 made = sum(elements(access.box) for access in writes) * len(stage.fused)
