@@ -67,7 +67,7 @@ class PlanOptions:
     them."""
     thorough: bool = False
     """Whether plans for smaller scratchpads are all made, too: more memory is then never worse.
-    Sizes are m * 2^k with m from 16 to 31, as long as the network is cut into no more than 5,000
+    Sizes are m * 2^k with m from 8 to 15, as long as the network is cut into no more than 5,000
     tiles. Not for the objective `memory`."""
     checked: bool = True
     """Whether the plan is checked before it is returned."""

@@ -2,7 +2,7 @@
 
 A plan for less memory is one for more of it. If the sizes to plan for are a fixed set, of which
 those are taken that are no larger than what there is, then more memory only adds to them, and what
-is best among their plans gets no worse. The set is a grid: sizes m * 2^k with m from 16 to 31, and
+is best among their plans gets no worse. The set is a grid: sizes m * 2^k with m from 8 to 15, and
 those of the machine itself. A size between two of them counts as the one below.
 
 Of several scratchpads the set has those that lie on lines through the sizes of the machine: all
@@ -20,7 +20,7 @@ from tilewright.program.lower import Prepared
 from tilewright.replay.check import check
 from tilewright.schedule.bounds import bounds
 
-STEPS = 16
+STEPS = 8
 """Sizes of the grid from one power of two to the next."""
 
 MANY_TILES = 5_000

@@ -64,12 +64,20 @@ def test_codes_lie_low_bits_first_and_zero_in_the_middle(tmp_path: Path) -> None
     packed = node("MatMulNBits", ["x", "w", "scales"], ["y"], attributes, domain="com.microsoft")
     path = saved(model([packed], {"x": Given(shape=(1, 4))}, ["y"], stored), tmp_path)
     network = load_network(path)
-    (weights,) = (t for t in network.tensors if t.role == "constant")
-    np.testing.assert_array_equal(
-        values_of(network, path).arrays[weights.name], [[3.5, -3.5, -3, 0]]
-    )
+    found = values_of(network, path).arrays
+    weights, scales = (t for t in network.tensors if t.role == "constant")
+    np.testing.assert_array_equal(found[weights.name], [[3.5, -3.5, -3, 0]])
+    np.testing.assert_array_equal(found[scales.name], [[0.5]])
     # They lie in memory as they lie in the file.
     assert (weights.shape, weights.bits, weights.size_bytes) == ((1, 4), 4, 2)
+    assert (scales.shape, scales.size_bytes) == ((1, 1), 4)
+
+
+def test_all_that_lies_packed_is_counted(tmp_path: Path) -> None:
+    network = load_network(product(tmp_path, 4, "packed"))
+    constants = [t.size_bytes for t in network.tensors if t.role == "constant"]
+    # 6 x 40 weights of 4 bits; for 6 x 3 blocks a scale of 4 bytes and a zero point of 4 bits.
+    assert constants == [120, 72, 9]
 
 
 def test_a_plan_moves_packed_weights_and_computes_with_unpacked_ones(tmp_path: Path) -> None:

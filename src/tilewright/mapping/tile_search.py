@@ -38,7 +38,7 @@ QUICK_UNROLLINGS = 3
 QUICK_FACTORS = 4
 """Loop factors that it permutes."""
 
-HELD_UP = 0.1
+HELD_UP = 0.25
 """The part of its cycles for which a port must hold the array up before fewer units are tried."""
 
 WORTHWHILE = 1.2
@@ -89,16 +89,13 @@ def _with_idle_units(best: Mapped, options: SearchOptions) -> tuple[Mapped, int]
     steps, and may not wait in any.
     """
     nest, hierarchy, tried = best.setup.nest, best.setup.hierarchy, 0
-    before: Mapped | None = None
-    while best is not before:
-        before, unrolling = best, best.setup.spatial.unrolling
-        least = HELD_UP * best.cost.cycles
-        slow = [memory for memory, _, cycles in best.cost.port_stalls if cycles > least]
-        doors = _doors(nest, hierarchy, len(hierarchy.levels), slow) if slow else []
-        for narrower in _narrower(doors, unrolling):
-            if not _is_hopeless(best, _steps(nest, narrower), options):
-                found, count = _better(best, nest, hierarchy, narrower, options)
-                best, tried = found or best, tried + count
+    least = HELD_UP * best.cost.cycles
+    slow = [memory for memory, _, cycles in best.cost.port_stalls if cycles > least]
+    doors = _doors(nest, hierarchy, len(hierarchy.levels), slow) if slow else []
+    for narrower in _narrower(doors, best.setup.spatial.unrolling):
+        if not _is_hopeless(best, _steps(nest, narrower), options):
+            found, count = _better(best, nest, hierarchy, narrower, options)
+            best, tried = found or best, tried + count
     return best, tried
 
 
@@ -126,9 +123,12 @@ def promising(
 ) -> Unrolling:
     """The first of the ranked unrollings, with fewer units at work if that is much faster."""
     _, first = ranked[0]
+    doors = _doors(nest, hierarchy, len(hierarchy.levels))
+    if options.objective != "latency" or not _narrower(doors, first):
+        return first
     few = replace(options, lpf_limit=min(options.lpf_limit or QUICK_FACTORS, QUICK_FACTORS))
     best, _ = _better(None, nest, hierarchy, first, few)
-    if best is None or options.objective != "latency":
+    if best is None:
         return first
     narrower, _ = _with_idle_units(best, few)
     gains = narrower.cost.cycles * WORTHWHILE <= best.cost.cycles

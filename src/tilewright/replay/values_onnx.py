@@ -10,7 +10,7 @@ from onnx.reference import ReferenceEvaluator
 
 from tilewright.errors import InputError, Problem
 from tilewright.network.graph import Network
-from tilewright.network.onnx_reader.packed import unpacked, weights_name
+from tilewright.network.onnx_reader.packed import by_row, row_name, unpacked, weights_name
 from tilewright.network.onnx_reader.protobuf import load_with_values
 from tilewright.network.onnx_reader.walk import constant_of, read_constants
 from tilewright.replay.kernels.quantise import dtype_of
@@ -58,18 +58,18 @@ def stored_constants(network: Network, path: Path) -> dict[str, Array]:
 
 def _unpacked(graphs: Iterable[onnx.GraphProto], stored: Mapping[str, Array]) -> dict[str, Array]:
     """Weights that lie packed in blocks, by the reader's name for them."""
-    found = {}
+    found: dict[str, Array] = {}
     for node in (node for graph in graphs for node in graph.node):
         if node.op_type == "MatMulNBits":
             given = {a.name: onnx.helper.get_attribute_value(a) for a in node.attribute}
-            zero_points = stored.get(node.input[3]) if len(node.input) > 3 else None
-            found[weights_name(node.input[1])] = unpacked(
-                stored[node.input[1]],
-                stored[node.input[2]],
-                zero_points,
-                bits=given.get("bits", 4),
-                columns=given["K"],
+            bits, codes = given.get("bits", 4), stored[node.input[1]]
+            scales, zeros = [*node.input[2:4], ""][:2]
+            for name in filter(None, (scales, zeros)):
+                found[row_name(name)] = by_row(stored[name], *codes.shape[:2], bits=bits)
+            weights = unpacked(
+                codes, found[row_name(scales)], found.get(row_name(zeros)), bits=bits
             )
+            found[weights_name(node.input[1])] = weights[:, : given["K"]]
     return found
 
 

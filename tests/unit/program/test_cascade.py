@@ -1,6 +1,7 @@
 """Cascades step by step: who makes which rows when, and how many of them are held."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import pytest
 from tests.cascade_cases import rows_of
@@ -234,3 +235,38 @@ def test_the_best_of_short_whole_numbers_can_wait_for_more_rows(
     rows = rows_of(net.finish(["best"]))
     assert rows.axes(0) == axes
     assert unfinished_bits(rows.stages[0].op) == 64
+
+
+def test_two_results_are_paced_alike() -> None:
+    """While the last result grows by a row, one on the way grows by its share of all its rows."""
+    net = layers.draft("two results", 8)
+    middle = exp(net, "middle", layers.given(net, "x", (1, 4, 8, 6)))
+    network = net.finish(middle, layers.max_pool(net, "pool", middle, layers.square(2, 2)))
+    found = flow(network)
+    assert turns(found) == [
+        turn for n in range(4) for turn in ((0, 2 * n, 2 * n + 2), (1, n, n + 1))
+    ]
+
+
+def test_rows_lie_along_each_tensors_own_axis() -> None:
+    net = layers.draft("turned", 8)
+    made = exp(net, "made", layers.given(net, "x", (1, 4, 5, 6)))
+    turned = layers.transpose(net, "turned", made, (0, 1, 3, 2))
+    rows = rows_of(net.finish(layers.max_pool(net, "pool", turned, layers.square(2))))
+    found = flow_of(rows, Cascade(first=0, last=2, axis=HEIGHT, step=1))
+    assert found is not None
+    # Rows of the pool are rows of what was turned, and columns before.
+    assert found.rolls == {"made": Roll(3, 1), "turned": Roll(HEIGHT, 2)}
+    assert found.inputs == {"x": Roll(3, 1)}
+
+
+def test_rows_that_wait_are_those_that_were_there_when_others_came() -> None:
+    """A window of three rows: two of them wait for the third."""
+    rows = rows_of(chain([1, 1, 1], 9))
+    way = Cascade(first=0, last=2, axis=HEIGHT, step=1, eager=False, on_demand=(0,))
+    found = flow_of(rows, way)
+    assert found is not None
+    assert found.pieces == {"a": Roll(HEIGHT, 2)}
+    forgetting = flow_of(rows, replace(way, forgets=True))
+    assert forgetting is not None
+    assert forgetting.pieces == {"a": Roll(HEIGHT, 0)}

@@ -21,6 +21,7 @@ from tilewright.network.onnx_reader import (
     resizing,
     rotary,
     sampling,
+    spectra,
 )
 from tilewright.network.onnx_reader.call import Rule
 
@@ -48,6 +49,7 @@ def op_rules() -> Mapping[str, Rule]:
         attention,
         rotary,
         sampling,
+        spectra,
     ):
         found |= module.rules()
     return MappingProxyType(found)

@@ -14,7 +14,7 @@ from tilewright.network.onnx_reader.stored import Array
 
 _NOTHING: Mapping[str, AttributeValue] = MappingProxyType({})
 
-_MAX_MADE = 2**22
+_MAX_MADE = 2**23
 """Values of a constant that is made, such as the mask of 2,048 causal rows."""
 
 
