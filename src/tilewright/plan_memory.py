@@ -294,7 +294,8 @@ def with_what_would_do(
     """A refusal that also says how much is enough if ops run as cascades; the first one's own hint
     is about an op that runs by itself."""
     pads = [m for m in machine.memories if m.role == "scratchpad"]
-    if len(pads) != 1 or drafts_on(machine).prepared.places.overflow() is not None:
+    places = drafts_on(machine).prepared.places
+    if len(pads) != 1 or places.overflow() is not None:
         return refusal
     size = pads[0].size_bytes * MANY_TIMES
     chosen = drafts_on(with_memory_limits(machine, ((pads[0].name, size),))).chosen("memory")
@@ -303,4 +304,7 @@ def with_what_would_do(
     enough = -int(-chosen.share * (1 + FIRST_GROWTH) * size // 1024)
     first, *others = refusal.problems
     hint = f"with ops side by side, row by row, {pads[0].name} of about {enough:,} KiB would do"
+    origin = places.origin("I1")
+    if origin is not None and origin.rereadable:
+        hint += ", and perhaps less, with strips or ops that run again"
     return InfeasibleError(replace(first, hint=hint), *others)

@@ -12,6 +12,7 @@ from tests.onnx_models import Array, Case, Given, saved, single
 from tilewright.network.graph import Network
 from tilewright.network.onnx_reader import read_onnx
 from tilewright.replay.kernels.whole import computed
+from tilewright.replay.values import values_of
 
 POSITIVE = ("Log", "Sqrt", "Pow", "ReduceLogSum")
 EACH_CASE = pytest.mark.parametrize(
@@ -44,8 +45,14 @@ def prepared(case: Case, seed: int, folder: Path) -> tuple[Network, dict[str, Ar
     proto = single(case)
     feed = feed_of(case, seed)
     expected = session(proto).run([f"y{i}" for i in range(case.results)], feed)
-    constants = {f"x{i}": o for i, o in enumerate(case.operands) if isinstance(o, np.ndarray)}
-    return read_onnx(saved(proto, folder)), {**constants, **feed}, expected
+    path = saved(proto, folder)
+    network = read_onnx(path)
+    return network, {**values_of(network, path).arrays, **feed}, expected
+
+
+def is_defined(case: Case, result: int) -> bool:
+    """Before opset 10 nothing says what the mask of a dropout that drops nothing holds."""
+    return case.op != "Dropout" or case.opset >= 10 or result == 0
 
 
 def assert_same(name: str, found: Array, expected: Array) -> None:
@@ -62,7 +69,7 @@ def test_one_op_computes_what_onnx_runtime_computes(case: Case, seed: int, tmp_p
     network, values, expected = prepared(case, seed, tmp_path)
     found = computed(network, values, {})
     for i, array in enumerate(expected):
-        if f"y{i}" in network.by_name:
+        if f"y{i}" in network.by_name and is_defined(case, i):
             assert_same(f"y{i}", found[f"y{i}"], array)
 
 
@@ -76,5 +83,5 @@ def test_one_op_in_small_tiles_computes_what_onnx_runtime_computes(
     network, values, expected = prepared(case, 0, tmp_path)
     found = run_in_tiles(network, values, {}, in_tiles(lambda dim, size: min(size, length)))
     for i, array in enumerate(expected):
-        if f"y{i}" in network.by_name:
+        if f"y{i}" in network.by_name and is_defined(case, i):
             assert_same(f"y{i}", found[f"y{i}"], array)

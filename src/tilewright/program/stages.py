@@ -23,6 +23,9 @@ relu relu6 leaky_relu prelu clip batch_norm add sub mul div quantize dequantize 
 FUSED_KINDS = frozenset(_IN_PASSING.split())
 """What the output stage of an array or a vector unit does in passing, constants at most."""
 
+COPIES = "copies"
+"""The attribute, 1, of a concatenation whose parts lie elsewhere before it."""
+
 PAIRWISE = frozenset(("add", "sub", "mul", "max", "min"))
 Worker = Literal["array", "vector", "move"]
 
@@ -216,6 +219,8 @@ class _Book:
         return True
 
     def _joined(self, op: Op) -> bool:
+        if op.attribute(COPIES, 0) == 1:
+            return False
         result = op.outputs[0].tensor
         parts = [(o.tensor, _steps(o, op.outputs[0])) for o in op.inputs]
         names = [name for name, _ in parts]

@@ -56,14 +56,13 @@ def cost_problems(
     ops = {op.name: op for op in network.ops}
     known: dict[object, Task] = {}
     model = None if machine is None else CoreCycles(program, network, machine)
+    holds_sums = [holds_partial_sums(buffer) for buffer in program.buffers]
     has_mappings = any(task.mapping is not None for task in program.tasks)
     for task, tile in zip(program.tasks, tiles, strict=True):
         if tile is None:
             continue
-        reading, writing = (
-            tuple([holds_partial_sums(program.buffers[access.buffer]) for access in side])
-            for side in (task.reads, task.writes)
-        )
+        reading = tuple([holds_sums[access.buffer] for access in task.reads])
+        writing = tuple([holds_sums[access.buffer] for access in task.writes])
         sums = any(reading), any(writing)
         told = None if model is None or task.mapping is not None else model.of(task, tile, sums)
         op, passing = ops[task.op], _passing(network, task, ops[task.op], tile)
@@ -74,9 +73,9 @@ def cost_problems(
             yield from _on_array(model, work)
         elif not is_on_array:
             moved = _moved(program, network, work, tile)
-            yield from _elsewhere(program, machine, work, moved)
+            yield from _elsewhere(program, model, work, moved)
         if task.kind == "compute":
-            yield from _on_another_unit(task, machine, has_mappings)
+            yield from _on_another_unit(task, model, has_mappings)
         if machine is not None and any(sums):
             yield from _narrow_sums(program, machine, task, op)
         kind = task.op, task.fused, strip_of(task), shape_of(tile), passing, task.mapping
@@ -99,16 +98,16 @@ def _narrow_sums(program: Program, machine: Machine, task: Task, op: Op) -> Iter
             )
 
 
-def _on_another_unit(task: Task, machine: Machine | None, has_mappings: bool) -> Iterator[Problem]:
+def _on_another_unit(task: Task, model: CoreCycles | None, has_mappings: bool) -> Iterator[Problem]:
     """An array runs by mappings, unless a model says how; then it does everything."""
-    is_modelled = not has_mappings if machine is None else machine.cores[0].model is not None
+    is_modelled = not has_mappings if model is None else model.is_modelled
     if CORE.fullmatch(task.engine):
         if task.mapping is None and not is_modelled:
             yield Problem(message=f"task {task.name} is on {task.engine} and has no mapping")
-    elif is_modelled and machine is not None and CORE.match(task.engine):
+    elif is_modelled and model is not None and CORE.match(task.engine):
         yield Problem(
-            message=f"task {task.name} is on {task.engine}, and {machine.name} runs all ops on its "
-            "arrays"
+            message=f"task {task.name} is on {task.engine}, and {model.machine.name} runs all ops "
+            "on its arrays"
         )
 
 
@@ -166,7 +165,7 @@ def _too_quick(work: _Work) -> Iterator[Problem]:
 
 
 def _elsewhere(
-    program: Program, machine: Machine | None, work: _Work, moved: Mapping[str, Bytes]
+    program: Program, model: CoreCycles | None, work: _Work, moved: Mapping[str, Bytes]
 ) -> Iterator[Problem]:
     """What rearranges on its way, or runs on a vector unit."""
     task, route = work.task, _route(program, work.task)
@@ -179,10 +178,11 @@ def _elsewhere(
             for memory, (r, w) in moved.items()
         }
         what = f"{size_bytes} bytes from {route.source} to {route.target}"
-    elif machine is None:
+    elif model is None:
         said, sides = charged_amounts(task), {"vector": (0, 0), **moved}
         amounts = {memory: (*both, said.get(memory, NOTHING)[2]) for memory, both in sides.items()}
     else:
+        machine = model.machine
         strange = moved.keys() - {memory.name for memory in machine.memories}
         if strange:
             message = f"task {task.name} touches {min(strange)}, and {machine.name} has none"
@@ -190,7 +190,7 @@ def _elsewhere(
             return
         least, amounts = _on_vector_unit(machine, work, moved)
         # The model of a core goes before; in strips it is not known what it said.
-        if machine.cores[0].model is None or (work.model_cycles is None and not strip_of(task)):
+        if not model.is_modelled or (work.model_cycles is None and not strip_of(task)):
             cycles, what = least, f"{work.points} operations and what they read and write"
     if task.cycles < cycles:
         message = f"task {task.name} takes {task.cycles} cycles, and {what} take {cycles}"

@@ -29,12 +29,18 @@ class CoreCycles:
     machine: Machine
     _known: dict[object, int | None] = field(default_factory=dict)
 
+    @cached_property
+    def is_modelled(self) -> bool:
+        """Whether a model says how long tiles take; it knows only what lies in scratchpads."""
+        has_room = any(space.kind == "scratchpad" for space in self.program.spaces)
+        return has_room and self.machine.cores[0].model is not None
+
     def of(self, task: Task, tile: Box, sums: Sums) -> int | None:
         """Cycles of a task; None where the cores have no model, or one that does not know.
 
         What runs in strips was costed with other borders than the op has.
         """
-        if self.machine.cores[0].model is None or strip_of(task):
+        if not self.is_modelled or strip_of(task):
             return None
         key = task.op, task.fused, shape_of(tile), sums
         if key not in self._known:
@@ -57,7 +63,7 @@ class CoreCycles:
     def products_at_once(self) -> int:
         """The most products that a core makes in a cycle."""
         model = self.machine.cores[0].model
-        if model is None:
+        if model is None or not self.is_modelled:
             return self.machine.cores[0].array.units
         return PRODUCTS_AT_ONCE * CONFIGURATIONS[model.configuration].micro_block.elements
 

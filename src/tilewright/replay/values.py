@@ -65,8 +65,8 @@ def seeded_arrays(network: Network, seed: int) -> dict[str, Array]:
 def _drawn(tensor: Tensor, random: np.random.Generator, rows: int | None) -> Array:
     dtype = dtype_of(tensor.dtype)
     if rows is not None:
-        whole = dtype if dtype.kind in "iu" else np.dtype(np.int64)
-        return random.integers(0, rows, tensor.shape).astype(whole)
+        # Where a file has no types, positions are known by their use alone.
+        return random.integers(0, rows, tensor.shape).astype(dtype if tensor.dtype else np.int64)
     if dtype.kind == "b":
         return random.integers(0, 2, tensor.shape).astype(dtype)
     if dtype.kind in "iu":
@@ -79,11 +79,16 @@ def _drawn(tensor: Tensor, random: np.random.Generator, rows: int | None) -> Arr
     return values.astype(dtype, copy=False)
 
 
+_AT_A_START = "DYNAMIC_UPDATE_SLICE"
+"""A scatter without positions of single elements."""
+
+
 def _table_rows(network: Network) -> dict[str, int]:
     """Rows of the smallest table that a tensor has positions in, itself or moved and cast."""
     rows: dict[str, int] = {}
     for op in reversed(network.ops):
-        if op.kind in ("gather", "scatter") and len(op.inputs) > 1:
+        is_at_a_start = op.attribute("tflite_op") == _AT_A_START
+        if op.kind in ("gather", "scatter") and len(op.inputs) > 1 and not is_at_a_start:
             _note(rows, op.inputs[1].tensor, _searched_rows(network, op))
         if op.kind == "cast" or KIND_CLASSES[op.kind] == "move":
             read = op.inputs if op.kind == "concat" else op.inputs[:1]

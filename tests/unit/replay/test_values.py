@@ -44,6 +44,8 @@ def test_positions_lie_in_every_table_that_they_reach_by_moves_and_casts(tmp_pat
         model(
             [
                 node("Slice", ["ids", "zero", "one", "one"], ["first"]),
+                node("Cast", ["real"], ["whole"], {"to": 7}),
+                node("Gather", ["small", "whole"], ["d"]),
                 node("Cast", ["first"], ["wide"], {"to": 7}),
                 node("Gather", ["large", "wide"], ["a"]),
                 node("Unsqueeze", ["wide", "two"], ["deep"]),
@@ -54,8 +56,9 @@ def test_positions_lie_in_every_table_that_they_reach_by_moves_and_casts(tmp_pat
                 "ids": Given(shape=(50, 2), dtype="int32"),
                 "pairs": Given(shape=(50, 2), dtype="int64"),
                 "updates": Given(shape=(50,)),
+                "real": Given(shape=(50,)),
             },
-            ["a", "b", "c"],
+            ["a", "b", "c", "d"],
             {
                 "large": np.zeros((9, 5), dtype=np.float32),
                 "small": np.zeros((7, 4), dtype=np.float32),
@@ -70,6 +73,8 @@ def test_positions_lie_in_every_table_that_they_reach_by_moves_and_casts(tmp_pat
     # Table `small` has 7 rows; pairs of positions go into a table of 9 x 5.
     assert set(np.unique(found["ids"])) == set(range(7))
     assert set(np.unique(found["pairs"])) == set(range(5))
+    assert found["real"].dtype == np.float32
+    assert set(np.unique(found["real"])) == set(range(7))
 
 
 def test_constants_of_an_onnx_file_are_stored_or_computed(tmp_path: Path) -> None:
