@@ -246,7 +246,7 @@ def _plan_of(strips: Patches, state: _State) -> Plan | None:
         return None
     if whole.options.checked:
         whole.watcher("check")
-        check(timetable, patches.original)
+        check(timetable, patches.original, state.planning.machine)
     return replace(
         found,
         network=patches.original,

@@ -1,7 +1,7 @@
 """Network and machine to plan: the one place that strings the steps together."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from math import inf
 
@@ -24,6 +24,7 @@ from tilewright.program.order import peak_bytes
 from tilewright.program.order_network import problem_of, small_ops_first
 from tilewright.program.order_search import OrderOptions, first_order, least_peak
 from tilewright.program.places import places_of
+from tilewright.program.stages import with_copying_joins
 from tilewright.strategy.ladder.fit import Fit
 from tilewright.strategy.ladder.program import only_scratchpad
 
@@ -111,31 +112,73 @@ class _Sizes:
             InfeasibleError: there is none.
         """
         options, _ = self.how
-        order, drafts_on = self.order, self.drafts_on
         with without_garbage_collection():
-            is_tight = options.objective == "memory" or _is_tight(drafts_on(machine), order)
-            if is_tight and self._other is not None:
-                share = _least_share(self._other[1](machine))
-                if _least_share(drafts_on(machine), share) > share:
-                    order, drafts_on = self._other
-            planning = Planning(
-                network=self.network,
-                machine=machine,
-                order=order,
-                drafts_on=drafts_on,
-                drafts_of=lambda other, ops: _drafts_in(other, machine, ops, self.how),
-                order_of=_order_for_copies,
+            first = self._first
+            is_tight = options.objective == "memory" or _is_tight(
+                first.drafts_on(machine), first.order
             )
+            others = [way for way in (self._other, self._copying) if way] if is_tight else []
+            chosen = first
+            for other in others:
+                share = _least_share(other.drafts_on(machine))
+                if _least_share(chosen.drafts_on(machine), share) > share:
+                    chosen = other
+            found = self._planned_or_refused(chosen, machine, is_tight=is_tight)
+            if isinstance(found, InfeasibleError) and others and others[-1] is not chosen:
+                again = self._planned_or_refused(others[-1], machine, is_tight=is_tight)
+                found = again if isinstance(again, Plan) else found
+            if isinstance(found, InfeasibleError):
+                raise found
+            return replace(found, network=self.network)
+
+    def _planned_or_refused(
+        self, way: "_Way", machine: Machine, *, is_tight: bool
+    ) -> Plan | InfeasibleError:
+        planning = Planning(
+            network=way.network,
+            machine=machine,
+            order=way.order,
+            drafts_on=way.drafts_on,
+            drafts_of=lambda other, ops: _drafts_in(other, machine, ops, self.how),
+            order_of=_order_for_copies,
+        )
+        try:
             return _planned(planning, is_tight=is_tight)
+        except InfeasibleError as refusal:
+            return refusal
 
     @cached_property
-    def _other(self) -> tuple[tuple[Op, ...], Callable[[Machine], Drafts]] | None:
-        """The order in which fewer bytes wait, which suits cascades, and drafts in it; None if it
-        is none but the first one."""
+    def _first(self) -> "_Way":
+        return _Way(self.network, self.order, self.drafts_on)
+
+    @cached_property
+    def _other(self) -> "_Way | None":
+        """The order in which fewer bytes wait, which suits cascades; None if it is none but the
+        first one."""
         order = compute_order(self.network, self.how[0].order_steps, few_alive=True)
         if order == self.order:
             return None
-        return order, _drafts_in(self.network, self.machine, order, self.how)
+        return _Way(self.network, order, _drafts_in(self.network, self.machine, order, self.how))
+
+    @cached_property
+    def _copying(self) -> "_Way | None":
+        """The same with concatenations that copy what others read before them: a part that lies in
+        the whole of it takes all that room from the start. None if there are none."""
+        network = with_copying_joins(self.network)
+        if network is None:
+            return None
+        ops = {op.name: op for op in network.ops}
+        order = tuple(ops[op.name] for op in (self._other or self._first).order)
+        return _Way(network, order, _drafts_in(network, self.machine, order, self.how))
+
+
+@dataclass(frozen=True)
+class _Way:
+    """A network's ops in an order, and drafts of its plans."""
+
+    network: Network
+    order: tuple[Op, ...]
+    drafts_on: Callable[[Machine], Drafts]
 
 
 def _planned(planning: Planning, *, is_tight: bool) -> Plan:

@@ -101,6 +101,40 @@ def test_figures_and_the_sentence_tell_what_runs_again() -> None:
     assert json.loads(json.dumps(figures["strategy"]))["again"][0]["macs"] == way["macs"] > 0
 
 
+def u_net() -> Network:
+    """Two levels whose maps wait for those that come back; the concatenation of the first has
+    13,824 B, of which the map that waits is a third."""
+    net = layers.draft("u_net", 8)
+    window = layers.square(3, 1, 1)
+    data = layers.conv(net, "in", layers.given(net, "x", (1, 3, 24, 24)), 8, window)
+    upper = layers.conv(net, "upper", data, 8, window)
+    data = layers.max_pool(net, "pool1", upper, layers.square(2, 2))
+    lower = layers.conv(net, "lower", layers.conv(net, "down", data, 16, window), 16, window)
+    data = layers.conv(
+        net, "middle", layers.max_pool(net, "pool2", lower, layers.square(2, 2)), 32, window
+    )
+    data = layers.concat(net, "join2", [lower, layers.upsample(net, "up2", data, 2)], 1)
+    data = layers.upsample(net, "up1", layers.conv(net, "back", data, 16, window), 2)
+    data = layers.conv(net, "out", layers.concat(net, "join1", [upper, data], 1), 8, window)
+    return net.finish(layers.conv(net, "end", data, 4, layers.square(1)))
+
+
+def test_a_concatenation_copies_what_would_take_all_its_room_from_the_start() -> None:
+    network = u_net()
+    made = plan(network, with_sram(20_000))
+    assert made.network == network
+    assert made.peak_bytes["sram"] <= 20_000
+    assert verify(made.timetable, network).agrees
+    # The upper map and what joins it are copied into their concatenation.
+    assert "join1" in {task.op for task in made.program.tasks}
+
+
+def test_what_is_copied_late_may_be_made_again() -> None:
+    made = plan(u_net(), with_sram(14_000))
+    assert [way.tensor for way in made.again] == ["upper"]
+    assert verify(made.timetable, made.network).agrees
+
+
 def test_ops_with_a_number_sign_in_their_names_are_ops_like_others() -> None:
     net = layers.draft("numbers", 8)
     data = layers.given(net, "x#0", (1, 8, 6, 6))

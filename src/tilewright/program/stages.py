@@ -162,6 +162,19 @@ def _fits_behind(network: Network, stage: Stage, op: Op) -> bool:
     )
 
 
+def with_copying_joins(network: Network) -> Network | None:
+    """The network with concatenations that copy, where others read a part of them; None if there
+    are none."""
+    readers = Counter(o.tensor for op in network.ops for o in op.inputs)
+    ops = [
+        replace(op, attributes=(*op.attributes, (COPIES, 1)))
+        if op.kind == "concat" and any(readers[o.tensor] > 1 for o in op.inputs)
+        else op
+        for op in network.ops
+    ]
+    return None if ops == [*network.ops] else replace(network, ops=tuple(ops))
+
+
 def storages(network: Network, stages: Sequence[Stage]) -> tuple[dict[str, Storage], list[Stage]]:
     """Where every tensor lies, and the stages that are left when views are taken out."""
     book = _Book(network)

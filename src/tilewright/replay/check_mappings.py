@@ -65,8 +65,8 @@ def _moved(mapped: Mapped) -> dict[str, Amount]:
         key = link.memory, link.direction in ("tl", "th")
         bits[key] = bits.get(key, 0) + link.bits
         energy_pj = moved.get(link.memory, NOTHING)[2] + link.energy_pj
-        sides = (-(-bits.get((link.memory, is_read), 0) // 8) for is_read in (True, False))
-        moved[link.memory] = (*sides, energy_pj)
+        read, written = (bits.get((link.memory, is_read), 0) for is_read in (True, False))
+        moved[link.memory] = -(-read // 8), -(-written // 8), energy_pj
     return moved
 
 

@@ -38,9 +38,10 @@ class CoreCycles:
     def of(self, task: Task, tile: Box, sums: Sums) -> int | None:
         """Cycles of a task; None where the cores have no model, or one that does not know.
 
-        What runs in strips was costed with other borders than the op has.
+        What runs in strips, or again, was costed with other borders than the op has, and what such
+        ops make, or read, may have another format than in the network.
         """
-        if not self.is_modelled or strip_of(task):
+        if not self.is_modelled or self._has_strips:
             return None
         key = task.op, task.fused, shape_of(tile), sums
         if key not in self._known:
@@ -66,6 +67,10 @@ class CoreCycles:
         if model is None or not self.is_modelled:
             return self.machine.cores[0].array.units
         return PRODUCTS_AT_ONCE * CONFIGURATIONS[model.configuration].micro_block.elements
+
+    @cached_property
+    def _has_strips(self) -> bool:
+        return any(map(strip_of, self.program.tasks))
 
     @cached_property
     def _ops(self) -> dict[str, TiledOp]:
