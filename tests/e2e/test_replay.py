@@ -12,7 +12,7 @@ import onnx
 import pytest
 from onnx import numpy_helper
 from tests.e2e.onnx_cases import ALL
-from tests.e2e.test_kernels_onnx import assert_same, feed_of
+from tests.e2e.test_kernels_onnx import assert_same, feed_of, is_defined
 from tests.e2e.test_onnx_shapes import session
 from tests.onnx_models import Case, Given, integers, node, saved, single
 from tests.onnx_models import model as onnx_model
@@ -262,7 +262,8 @@ def test_a_plan_of_one_op_computes_what_onnx_runtime_computes(
     found = replay(planned(network, machine, 1).timetable, network, values)
     assert [str(problem) for problem in found.problems] == []
     for name in names:
-        assert_same(name, found.outputs[name], expected[name])
+        if is_defined(case, int(name.removeprefix("y"))):
+            assert_same(name, found.outputs[name], expected[name])
 
 
 def test_the_replay_sees_a_wrong_weight() -> None:

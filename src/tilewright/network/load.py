@@ -54,10 +54,15 @@ def read_network(name_or_path: str, *, dims: Mapping[str, int], bits: int | None
 
 
 def with_bits(network: Network, bits: int) -> Network:
-    """The same network with activations and weights of `bits`; biases and indices stay."""
+    """The same network with activations and weights of `bits`; biases and indices stay.
+
+    What is that wide keeps its type, and with it what its values mean.
+    """
     data = {o.tensor for op in network.ops for o in (*op.outputs, *op.inputs) if o.name != "B"}
     tensors = tuple(
-        replace(t, bits=bits, dtype="") if t.name in data and t.dtype not in _COUNTING else t
+        replace(t, bits=bits, dtype="")
+        if t.name in data and t.dtype not in _COUNTING and t.bits != bits
+        else t
         for t in network.tensors
     )
     return replace(network, tensors=tensors)

@@ -83,15 +83,19 @@ _AT_A_START = "DYNAMIC_UPDATE_SLICE"
 """A scatter without positions of single elements."""
 
 
+_CHOICES = ("where", "clip", "min", "max")
+"""Kinds whose results are elements of their inputs: so positions are brought into a table."""
+
+
 def _table_rows(network: Network) -> dict[str, int]:
-    """Rows of the smallest table that a tensor has positions in, itself or moved and cast."""
+    """Rows of the smallest table that a tensor has positions in, itself or moved or chosen."""
     rows: dict[str, int] = {}
     for op in reversed(network.ops):
         is_at_a_start = op.attribute("tflite_op") == _AT_A_START
         if op.kind in ("gather", "scatter") and len(op.inputs) > 1 and not is_at_a_start:
             _note(rows, op.inputs[1].tensor, _searched_rows(network, op))
-        if op.kind == "cast" or KIND_CLASSES[op.kind] == "move":
-            read = op.inputs if op.kind == "concat" else op.inputs[:1]
+        if op.kind in _CHOICES or op.kind == "cast" or KIND_CLASSES[op.kind] == "move":
+            read = op.inputs if op.kind in (*_CHOICES, "concat") else op.inputs[:1]
             for result in op.outputs:
                 for operand in read if result.tensor in rows else ():
                     _note(rows, operand.tensor, rows[result.tensor])

@@ -10,6 +10,7 @@ import numpy as np
 from tilewright.errors import InputError, Problem
 from tilewright.network.graph import Network, Op
 from tilewright.network.tflite_reader.decode import decode
+from tilewright.network.tflite_reader.raw import ELEMENT_TYPES
 from tilewright.network.tflite_reader.tensors import unique_names
 from tilewright.replay.kernels.quantise import dtype_of
 from tilewright.replay.kernels.tile import Array, Quantisation
@@ -33,7 +34,9 @@ def stored_values(network: Network, path: Path) -> tuple[dict[str, Array], dict[
         if tensor.role != "constant" or tensor.name in arrays:
             continue
         raw = stored.get(tensor.name)
-        dtype = dtype_of(tensor.dtype)
+        # The file's own type: a network may have been made narrower.
+        known = ELEMENT_TYPES.get(raw.type_number) if raw is not None else None
+        dtype = dtype_of(known.name if known is not None else tensor.dtype)
         if raw is None or len(raw.data) != tensor.elements * dtype.itemsize:
             message = f"constant {tensor.name!r} of shape {tensor.shape} is not in the file"
             hint = "was the plan made from another model?"

@@ -44,7 +44,10 @@ def test_positions_lie_in_every_table_that_they_reach_by_moves_and_casts(tmp_pat
         model(
             [
                 node("Slice", ["ids", "zero", "one", "one"], ["first"]),
-                node("Cast", ["real"], ["whole"], {"to": 7}),
+                node("Cast", ["real"], ["counted"], {"to": 7}),
+                node("Less", ["counted", "zero"], ["is_from_the_end"]),
+                node("Add", ["counted", "seven"], ["from_the_end"]),
+                node("Where", ["is_from_the_end", "from_the_end", "counted"], ["whole"]),
                 node("Gather", ["small", "whole"], ["d"]),
                 node("Cast", ["first"], ["wide"], {"to": 7}),
                 node("Gather", ["large", "wide"], ["a"]),
@@ -65,6 +68,7 @@ def test_positions_lie_in_every_table_that_they_reach_by_moves_and_casts(tmp_pat
                 "zero": integers(0),
                 "one": integers(1),
                 "two": integers(2),
+                "seven": integers(7),
             },
         ),
         tmp_path,
@@ -194,6 +198,22 @@ def test_constants_of_a_tflite_file_have_their_bytes(tmp_path: Path) -> None:
     values = values_of(load_network(path), path)
     np.testing.assert_array_equal(values.arrays["w"], [1.5, -2.5])
     assert values.quantisation == {}
+
+
+def test_constants_of_a_tflite_file_have_their_bytes_in_a_network_made_narrower(
+    tmp_path: Path,
+) -> None:
+    spec = single(
+        "ADD",
+        {"x": TensorSpec(shape=(2,), dtype="int8"), "w": constant([3, -4], "int8")},
+        {"y": TensorSpec(shape=(2,), dtype="int8")},
+    )
+    path = spec.save(tmp_path)
+    for bits in (4, 8):
+        network = load_network(path, bits=bits)
+        np.testing.assert_array_equal(values_of(network, path).arrays["w"], [3, -4])
+        # What is that wide already keeps its type.
+        assert network.by_name["y"].dtype == ("int8" if bits == 8 else "")
 
 
 def test_inputs_come_from_an_archive(tmp_path: Path) -> None:
