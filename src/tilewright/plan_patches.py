@@ -55,8 +55,11 @@ MOST_APART = 12
 MUCH = 16
 """What is made again frees at least this part of the room."""
 
-MANY_STAGES = 44
+MANY_STAGES = 24
 """As a last resort cascades have up to so many stages."""
+
+MOST_STAGES = 44
+"""And so many if something is made again because it is too large to wait."""
 
 MANY_TILES = 50_000
 """A plan of more tiles is not worth the time that it takes to make it."""
@@ -104,14 +107,27 @@ def plan_computing_again(planning: Planning, part: float) -> Plan | None:
     if not _may_help(drafts):
         return None
     drafts.watcher("computing again")
-    options = drafts.options.choose
-    last_resort = replace(options, forgets=True, most_stages=MANY_STAGES)
-    for how in (options, last_resort):
-        copying, copied = _Copying(planning, part, how), unchanged(planning.network)
-        plan = copying.plan_of(copying.readers_apart(copied) if how.forgets else copied)
-        if plan is not None:
-            return plan
-    return None
+    options, whole = drafts.options.choose, unchanged(planning.network)
+    plan = _Copying(planning, part, options).plan_of(whole)
+    if plan is not None:
+        return plan
+    # What is not there as a whole has to be made and read within one cascade.
+    long = replace(options, forgets=True, most_stages=MOST_STAGES)
+    apart = _readers_apart(planning, part, long)
+    if apart.again:
+        return _Copying(planning, part, long).plan_of(apart)
+    return _Copying(planning, part, replace(long, most_stages=MANY_STAGES)).plan_of(whole)
+
+
+def _readers_apart(planning: Planning, part: float, options: ChooseOptions) -> Copied:
+    """A network in which what is too large to wait is made again for those who read it late."""
+    copied = unchanged(planning.network)
+    for _ in range(MOST_APART):
+        way = _state(copied, planning, part, options).search.apart.first()
+        if way is None:
+            break
+        copied = copied.with_copies(way)
+    return copied
 
 
 @dataclass
@@ -124,16 +140,6 @@ class _Copying:
     trials_left: int = MOST_TRIALS
     stuck: Counter[str] = field(default_factory=Counter)
     """How often there was no room for an op, whatever ran again."""
-
-    def readers_apart(self, copied: Copied) -> Copied:
-        """A network in which what is too large to wait is made again for those who read it late."""
-        for _ in range(MOST_APART):
-            state = _state(copied, self.planning, self.part, self.options)
-            way = state.search.apart.first()
-            if way is None:
-                break
-            copied = copied.with_copies(way)
-        return copied
 
     def plan_of(self, copied: Copied, before: "_State | None" = None) -> Plan | None:
         """The plan of a network with copies, or of one with more of them."""

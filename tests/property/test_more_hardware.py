@@ -89,13 +89,12 @@ def test_a_wider_engine_moves_as_much_where_transfers_decide() -> None:
     assert narrow.transfer_cycles >= 800
 
 
-@pytest.mark.parametrize("factor", [3, 4])
-def test_a_larger_array_costs_no_more_than_a_fiftieth(factor: int) -> None:
-    """Half as much again, and twice as much, along its first dim, with ports as they were."""
+def test_an_array_of_twice_the_size_costs_no_more_than_a_fiftieth() -> None:
+    """Twice as much along its first dim, with ports as they were."""
     machine = load_machine("edge_tpu_like")
     core = machine.cores[0]
     (first, size), *rest = core.array.dims
-    array = replace(core.array, dims=((first, size * factor // 2), *rest))
+    array = replace(core.array, dims=((first, size * 2), *rest))
     larger = replace(machine, cores=(replace(core, array=array),))
     network = load_network("resnet18")
     assert plan(network, larger).cycles <= 1.02 * plan(network, machine).cycles

@@ -41,9 +41,6 @@ QUICK_FACTORS = 4
 HELD_UP = 0.25
 """The part of its cycles for which a port must hold the array up before fewer units are tried."""
 
-WORTHWHILE = 1.2
-"""What fewer units at work must gain, as a factor, before an op is cut for them."""
-
 
 def map_tile(
     nest: LoopNest,
@@ -113,26 +110,6 @@ def _narrower(doors: Sequence[Door], unrolling: Unrolling) -> list[Unrolling]:
                         narrow = (dim, ((loop, less),))
                         found[(*unrolling[:place], narrow, *unrolling[place + 1 :])] = None
     return list(found)
-
-
-def promising(
-    nest: LoopNest,
-    hierarchy: Hierarchy,
-    options: SearchOptions,
-    ranked: Sequence[tuple[int, Unrolling]],
-) -> Unrolling:
-    """The first of the ranked unrollings, with fewer units at work if that is much faster."""
-    _, first = ranked[0]
-    doors = _doors(nest, hierarchy, len(hierarchy.levels))
-    if options.objective != "latency" or not _narrower(doors, first):
-        return first
-    few = replace(options, lpf_limit=min(options.lpf_limit or QUICK_FACTORS, QUICK_FACTORS))
-    best, _ = _better(None, nest, hierarchy, first, few)
-    if best is None:
-        return first
-    narrower, _ = _with_idle_units(best, few)
-    gains = narrower.cost.cycles * WORTHWHILE <= best.cost.cycles
-    return narrower.setup.spatial.unrolling if gains else first
 
 
 def quick_cycles(

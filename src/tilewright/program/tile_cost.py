@@ -17,7 +17,6 @@ from tilewright.mapping.search import Mapped, SearchOptions
 from tilewright.mapping.tile_search import (
     fewest_steps,
     map_tile,
-    promising,
     quick_cycles,
     ranked_unrollings,
 )
@@ -88,7 +87,6 @@ class TileCosts:
     _unrollings: dict[tuple[LoopNest, Hierarchy], list[tuple[int, Unrolling]]] = field(
         default_factory=dict
     )
-    _promising: dict[tuple[LoopNest, Hierarchy], Mapping[str, int]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.core_model = core_model_costs(self.network, self.places)
@@ -126,20 +124,12 @@ class TileCosts:
 
     def unrolled(self, op: Op) -> Mapping[str, int]:
         """How many steps of each loop the array takes at once, in the most promising unrolling."""
-        key = self.nest(op)
-        if key not in self._promising:
-            factors: dict[str, int] = {}
-            for _, pairs in self._most_promising(*key):
-                for loop, factor in pairs:
-                    factors[loop] = factors.get(loop, 1) * factor
-            self._promising[key] = factors
-        return self._promising[key]
-
-    def _most_promising(self, nest: LoopNest, hierarchy: Hierarchy) -> Unrolling:
-        ranked = self._ranked(nest, hierarchy)
-        if self.core_model is not None:
-            return ranked[0][1]
-        return promising(nest, hierarchy, self.options, ranked)
+        _, unrolling = self._ranked(*self.nest(op))[0]
+        factors: dict[str, int] = {}
+        for _, pairs in unrolling:
+            for loop, factor in pairs:
+                factors[loop] = factors.get(loop, 1) * factor
+        return factors
 
     def _ranked(self, nest: LoopNest, hierarchy: Hierarchy) -> list[tuple[int, Unrolling]]:
         """The unrollings of an op with their steps, the most promising first."""

@@ -43,13 +43,15 @@ class CoreCycles:
         """
         if not self.is_modelled or self._has_strips:
             return None
-        key = task.op, task.fused, shape_of(tile), sums
+        # Sums are left in the format of what will be made of them.
+        fused = self._fused.get(task.op, ()) if sums[1] else task.fused
+        key = task.op, fused, shape_of(tile), sums
         if key not in self._known:
-            self._known[key] = self._cycles(task, tile, sums)
+            self._known[key] = self._cycles((task.op, *fused), tile, sums)
         return self._known[key]
 
-    def _cycles(self, task: Task, tile: Box, sums: Sums) -> int | None:
-        ops = [self._ops.get(name) for name in (task.op, *task.fused)]
+    def _cycles(self, names: tuple[str, ...], tile: Box, sums: Sums) -> int | None:
+        ops = [self._ops.get(name) for name in names]
         first, *fused = [op for op in ops if op is not None]
         shape = zip((dim for dim, _ in first.op.dims), shape_of(tile), strict=True)
         asked = Tile(
@@ -67,6 +69,11 @@ class CoreCycles:
         if model is None or not self.is_modelled:
             return self.machine.cores[0].array.units
         return PRODUCTS_AT_ONCE * CONFIGURATIONS[model.configuration].micro_block.elements
+
+    @cached_property
+    def _fused(self) -> dict[str, tuple[str, ...]]:
+        """By op what is applied to its result."""
+        return {task.op: task.fused for task in self.program.tasks if task.fused}
 
     @cached_property
     def _has_strips(self) -> bool:

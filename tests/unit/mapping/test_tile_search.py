@@ -147,9 +147,3 @@ def test_units_stay_idle_if_ports_do_not_keep_up_with_all(wide: int) -> None:
     found = map_tile(nest, where, costs.options)
     assert found is not None
     assert found.cost.cycles <= 1.01 * 2496
-
-
-@pytest.mark.parametrize("wide", [8, 12, 16])
-def test_tiles_are_cut_for_the_units_that_ports_keep_up_with(wide: int) -> None:
-    network = pointwise()
-    assert costs_on(network, wide).unrolled(network.ops[0])["K"] == 8
