@@ -81,6 +81,16 @@ def _plan(prepared: Prepared, run: Run, options: PlanOptions, watcher: Watcher) 
         watcher("check")
         check(timetable, prepared.network, prepared.places.machine)
     network, places = prepared.network, prepared.places
+    own = bounds(timetable.program)
+    roofline = network_bounds(network, prepared.stages, prepared.storage, places, prepared.costs)
+    # Rows that nothing reads may be left out, with what they would take.
+    most = max(0, own.cycles - roofline.ends_cycles)
+    roofline = replace(
+        roofline,
+        array_cycles=min(roofline.array_cycles, most),
+        vector_cycles=min(roofline.vector_cycles, most),
+        joint_cycles=min(roofline.joint_cycles, most),
+    )
     return Plan(
         network=network,
         machine=places.machine,
@@ -88,8 +98,8 @@ def _plan(prepared: Prepared, run: Run, options: PlanOptions, watcher: Watcher) 
         stages=prepared.stages,
         timetable=timetable,
         fills=fills,
-        bounds=bounds(timetable.program),
-        roofline=network_bounds(network, prepared.stages, prepared.storage, places, prepared.costs),
+        bounds=own,
+        roofline=roofline,
         assumptions=(
             *places.assumptions,
             "accumulators of a pool are as wide as its result, other sums at least 16 bit",
