@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 
 from tilewright.network import moves, nests, windows
 from tilewright.network.graph import Network, Tensor
+from tilewright.network.resampling import resized
 from tilewright.network.zoo import layers
 from tilewright.network.zoo.layers import Draft
 
@@ -108,7 +109,22 @@ def rearrangement(net: Draft, name: str, made: list[Tensor], draw: Draw) -> Tens
         case "softmax":
             return layers.softmax(net, name, data)
         case _:
-            return layers.upsample(net, name, data, 2) if rows * columns <= 64 else None
+            return resize(net, name, data, draw) if rows * columns <= 64 else None
+
+
+def resize(net: Draft, name: str, data: Tensor, draw: Draw) -> Tensor:
+    """Every element repeated, or other sizes, each result between the elements around its place."""
+    if draw(st.booleans()):
+        return layers.upsample(net, name, data, draw(st.sampled_from([2, 2, 3])))
+    shape = (*data.shape[:2], *(draw(st.integers(1, 2 * size)) for size in data.shape[2:]))
+    modes = ["half_pixel", "asymmetric", "align_corners"]
+    attributes = {
+        "mode": "linear",
+        "coordinate_transformation_mode": draw(st.sampled_from(modes)),
+    }
+    nest = resized(data.shape, shape, attributes)
+    results = {name: (net.bits, "")}
+    return net.builder.op(name, "resize", nest, [data.name], results, attributes=attributes)
 
 
 def product(net: Draft, name: str, made: list[Tensor], draw: Draw) -> Tensor | None:

@@ -6,11 +6,14 @@ from pathlib import Path
 import pytest
 from tests.cascade_cases import Cascaded, cascaded, prepared, runs
 from tests.e2e.test_replay import Array, quantised_files, reference
+from tests.small_machines import Small, small_machine
 
 from tilewright.errors import InfeasibleError
 from tilewright.machine.load import load_machine
 from tilewright.network.graph import Network
 from tilewright.network.load import load_network
+from tilewright.network.resampling import resized
+from tilewright.network.zoo import layers
 from tilewright.program.cascade import Cascade
 from tilewright.program.model import Buffer
 from tilewright.replay.check import problems
@@ -18,6 +21,7 @@ from tilewright.replay.emulate import replay
 from tilewright.replay.emulate_compare import agreements
 from tilewright.replay.kernels.whole import computed
 from tilewright.replay.values import Values, values_of
+from tilewright.replay.verify import verify
 
 NCHW_HEIGHT, NHWC_HEIGHT = 2, 1
 LONGEST = 9
@@ -113,3 +117,30 @@ def test_a_cascade_of_a_quantised_network_computes_every_number_exactly(
             cascaded(network, load_machine(machine))
         pytest.skip(f"it has no plan without cascades either: {str(refused)[:200]}")
     assert_replays(made, values, expected)
+
+
+def larger(mode: str) -> Network:
+    """A picture of 8 x 8 made twice as high and wide between two convolutions."""
+    net = layers.draft("larger", 8)
+    data = layers.given(net, "x", (1, 4, 8, 8))
+    data = layers.conv(net, "before", data, 4, layers.square(3, 1, 1))
+    attributes = {
+        "mode": mode,
+        "coordinate_transformation_mode": "half_pixel",
+        "nearest_mode": "round_prefer_floor",
+    }
+    nest = resized(data.shape, (1, 4, 16, 16), attributes)
+    data = net.builder.op("up", "resize", nest, [data.name], {"up": (8, "")}, attributes=attributes)
+    return net.finish(layers.conv(net, "behind", data, 4, layers.square(3, 1, 1)))
+
+
+@pytest.mark.parametrize(("mode", "rows_before"), [("nearest", 1), ("linear", 2)])
+def test_a_picture_that_is_made_larger_goes_row_by_row(mode: str, rows_before: int) -> None:
+    network = larger(mode)
+    cascade = Cascade(first=0, last=2, axis=NCHW_HEIGHT, step=1, eager=True, ahead=False)
+    made = cascaded(network, small_machine(Small(size_bytes=1024)), cascade)
+    assert problems(made.timetable, network) == []
+    assert verify(made.timetable, network).agrees
+    # Rows of 4 channels: one of 8 columns, or the two around a place; three of 16 for a window.
+    held = {buffer.tensor: buffer.size_bytes for buffer in ring_buffers(made)}
+    assert (held["before"], held["up"]) == (rows_before * 4 * 8, 3 * 4 * 16)

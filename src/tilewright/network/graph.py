@@ -60,9 +60,9 @@ class Index:
 
     A point of the nest whose position lies outside the axis, or is not a whole number, touches no
     element there: it reads padding, and where the *output* is not touched there is no work at all.
-    With a `reach` a point may touch every position from this one to (… + reach) / divisor, as the
-    data decide: a look-up along an axis. Of a result it makes them all: a transposed convolution
-    leaves gaps between its windows.
+    With a `reach` a point may touch every position from this one to (… + reach) / divisor: those
+    that data decide, of a look-up along an axis, or those around its place, of a resize. Of a
+    result it makes them all: a transposed convolution leaves gaps between its windows.
     """
 
     terms: tuple[tuple[str, int], ...]
@@ -143,12 +143,14 @@ class Op:
         """Whether data decide which elements of an operand are touched, along an axis or at all.
 
         Of a look-up that is its table: positions of several axes are read together, all of them.
+        What reaches around the steps of a loop is a window: it is known what lies in it.
         """
         if self.kind == "gather" and operand.name != "I":
             return False
         loops = self.searched
         return operand.index is None or any(
-            axis.reach or any(dim in loops for dim, _ in axis.terms) for axis in operand.index
+            (axis.reach and not axis.terms) or any(dim in loops for dim, _ in axis.terms)
+            for axis in operand.index
         )
 
     @property

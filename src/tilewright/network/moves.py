@@ -171,31 +171,23 @@ def space_blocks(
 def magnify(data: Shape, factors: Sequence[int]) -> Nest:
     """Every element repeated along the last axes, one whole factor each (nearest neighbour).
 
-    The repeats are loops F… of their own, so each point reads the one element it copies.
+    Result o along such an axis is element floor(o / factor), the only one in its window.
     """
     kept = len(data) - len(factors)
     if kept < 0 or any(factor < 1 for factor in factors):
         raise ValueError(f"{tuple(factors)} does not magnify a tensor of shape {data}")
     names = axis_names(len(data))
-    repeats = [f"F{name[1:] or name}" for name in names[kept:]]
-    source = tuple(along_dim(name) for name in names)
-    magnified = tuple(
-        Index(((name, factor), (repeat, 1)))
-        for name, factor, repeat in zip(names[kept:], factors, repeats, strict=True)
+    repeats = [1] * kept + list(factors)
+    index = tuple(
+        along_dim(name) if factor == 1 else Index(((name, 1),), 1 - factor, factor, factor - 1)
+        for name, factor in zip(names, repeats, strict=True)
     )
-    return Nest(
-        dims=(*zip(names, data, strict=True), *zip(repeats, factors, strict=True)),
-        shape=(
-            *data[:kept],
-            *(size * factor for size, factor in zip(data[kept:], factors, strict=True)),
-        ),
-        output=(*source[:kept], *magnified),
-        inputs=(source,),
-    )
+    shape = tuple(size * factor for size, factor in zip(data, repeats, strict=True))
+    return moved(shape, index)
 
 
 def anywhere(shape: Shape, inputs: int = 1, *, channels_last: bool = False) -> Nest:
-    """A move that no affine index describes: a look-up, a reshape, a resize."""
+    """A move that no affine index describes: a look-up, a reshape, a cubic resize."""
     return moved(shape, *(None for _ in range(inputs)), channels_last=channels_last)
 
 

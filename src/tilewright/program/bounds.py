@@ -118,7 +118,9 @@ def _reads_all(stage: Stage, operand: Operand, tensor: Tensor) -> bool:
     if operand.index is None or stage.op.searches(operand):
         return False
     loops = [dim for axis in operand.index for dim, _ in axis.terms]
-    if len(loops) > len(dict.fromkeys(loops)) or any(axis.divisor != 1 for axis in operand.index):
+    # In a window of more than one element, it is not said which of them are used.
+    is_vague = any(axis.reach >= axis.divisor for axis in operand.index)
+    if is_vague or len(loops) > len(dict.fromkeys(loops)):
         return False
     return all(
         _reaches_all(axis, size, stage.op.sizes)
@@ -128,7 +130,7 @@ def _reads_all(stage: Stage, operand: Operand, tensor: Tensor) -> bool:
 
 def _reaches_all(axis: Index, size: int, sizes: Mapping[str, int]) -> bool:
     """Whether an index takes all values below a size, its loops running on their own."""
-    last, is_dense = axis.offset, axis.offset <= 0
+    last, is_dense = axis.offset, axis.offset <= 0 and axis.divisor == 1
     for dim, factor in sorted(axis.terms, key=lambda term: term[1]):
         # Steps no longer than what shorter ones have reached leave no gap.
         is_dense = is_dense and 0 < factor <= last - axis.offset + 1
@@ -138,8 +140,9 @@ def _reaches_all(axis: Index, size: int, sizes: Mapping[str, int]) -> bool:
     read = np.array([axis.offset])
     for dim, factor in axis.terms:
         read = np.add.outer(read, factor * np.arange(sizes[dim])).ravel()
+    place = (read + axis.reach) // axis.divisor
     is_read = np.zeros(size, dtype=bool)
-    is_read[read[(read >= 0) & (read < size)]] = True
+    is_read[place[(place * axis.divisor >= read) & (place >= 0) & (place < size)]] = True
     return bool(is_read.all())
 
 

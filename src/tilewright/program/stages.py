@@ -238,7 +238,8 @@ class _Book:
         parts = [(o.tensor, _steps(o, op.outputs[0])) for o in op.inputs]
         names = [name for name, _ in parts]
         if len(set(names)) != len(names) or not all(
-            steps is not None and self._is_free(name) for name, steps in parts
+            steps is not None and self._is_free(name) and self._lies_within(name, steps, result)
+            for name, steps in parts
         ):
             return False
         for name, steps in parts:
@@ -248,6 +249,11 @@ class _Book:
                     at = tuple(a + b for a, b in zip(lies.origin, origin, strict=True))
                     self.storage[tensor] = Storage(result, at)
         return True
+
+    def _lies_within(self, part: str, steps: Sequence[int], result: str) -> bool:
+        """Whether all of a part has its place in a result: others may read more of it."""
+        ends = zip(steps, self._tensor(part).shape, self._tensor(result).shape, strict=True)
+        return all(step <= 0 and size - step <= whole for step, size, whole in ends)
 
     def _hands_out_what_came_in(self, result: Tensor, lies: Storage) -> bool:
         """Whether a view would make a result of the network of bytes that were given to it."""

@@ -188,7 +188,7 @@ def _grown(rows: Rows, tail: Span | None, first: int, axis: int) -> Span | None:
         axes=axes,
         made=made,
         readers=readers,
-        inputs=_inputs(before, stage, made),
+        inputs=_inputs(before, first, stage, made),
         whole_names=whole_names,
         wholes=wholes,
         settled=settled,
@@ -200,13 +200,18 @@ def _grown(rows: Rows, tail: Span | None, first: int, axis: int) -> Span | None:
     )
 
 
-def _inputs(before: Span, stage: StageRows, made: frozenset[str]) -> tuple[str, ...]:
+def _inputs(before: Span, first: int, stage: StageRows, made: frozenset[str]) -> tuple[str, ...]:
     """Tensors that come from outside row by row: as before, without what the new stage makes, and
-    with what it is the first to read."""
-    found = [root for root in before.inputs if root != stage.root]
+    with what it is the first to read.
+
+    Of a concatenation some parts may be there before the first stage: they come as well.
+    """
+    users = before.rows.users
+    found = [r for r in before.inputs if r != stage.root or users[r][0] < first]
     for read in stage.reads:
         root = read.root
-        if root not in made and root not in before.readers and root not in found:
+        is_there = root not in made or users[root][0] < first
+        if is_there and root not in before.readers and root not in found:
             found.append(root)
     return tuple(found)
 

@@ -97,5 +97,8 @@ def _places(op: Op, operand: Operand, shape: tuple[int, ...]) -> tuple[Any, tupl
 
 
 def _position(index: Index, loops: Mapping[str, Any], zero: Any) -> Any:
-    assert index.divisor == 1
-    return zero + index.offset + sum(factor * loops[dim] for dim, factor in index.terms)
+    low = zero + index.offset + sum(factor * loops[dim] for dim, factor in index.terms)
+    position = (low + index.reach) // index.divisor
+    assert index.reach < index.divisor, "more than one element lies in a window"
+    assert (position * index.divisor >= low).all(), "no element lies in a window"
+    return position

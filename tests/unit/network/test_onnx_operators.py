@@ -164,9 +164,25 @@ def test_a_nearest_resize_by_whole_factors_repeats_elements(tmp_path: Path) -> N
     network = read_case(tmp_path, "Resize", (x(1, 1, 3, 4), None, reals(1, 1, 2, 3)))
     op = only(network)
     assert network.by_name["y0"].shape == (1, 1, 6, 12)
-    assert op.sizes == {"B": 1, "G": 1, "OY": 3, "OX": 4, "FY": 2, "FX": 3}
-    assert op.outputs[0].index is not None
-    assert op.outputs[0].index[3] == Index((("OX", 3), ("FX", 1)))
+    assert op.sizes == {"B": 1, "G": 1, "OY": 6, "OX": 12}
+    assert op.inputs[0].index is not None
+    # Column o reads floor(o / 3), the only whole number from (o - 2) / 3 to o / 3.
+    assert op.inputs[0].index[3] == Index((("OX", 1),), offset=-2, divisor=3, reach=2)
+
+
+def test_a_linear_resize_reads_the_two_rows_around_a_place(tmp_path: Path) -> None:
+    operands = (x(1, 1, 4, 4), None, reals(1, 1, 2, 1))
+    op = only(read_case(tmp_path, "Resize", operands, {"mode": "linear"}))
+    assert op.inputs[0].index is not None
+    # Row o lies at o / 2 - 1 / 4, between floor(o / 2 - 1 / 4) and the next one: from (o - 2) / 2
+    # to (o + 1) / 2 lie those two, at the upper border the first one alone.
+    assert op.inputs[0].index[2] == Index((("OY", 1),), offset=-2, divisor=2, reach=3)
+    assert op.inputs[0].index[3] == Index((("OX", 1),))
+
+
+def test_of_a_cubic_resize_any_element_may_be_read(tmp_path: Path) -> None:
+    operands = (x(1, 1, 4, 4), None, reals(1, 1, 2, 1))
+    assert only(read_case(tmp_path, "Resize", operands, {"mode": "cubic"})).inputs[0].index is None
 
 
 def test_softmax_couples_all_axes_behind_its_axis_before_opset_13(tmp_path: Path) -> None:

@@ -99,7 +99,14 @@ def test_magnify_copies_the_elements_that_resize_copies() -> None:
 
 
 def position(indices: tuple[Index, ...], loops: dict[str, int]) -> tuple[int, ...]:
-    return tuple(sum(loops[dim] * factor for dim, factor in index.terms) for index in indices)
+    """The only element in the window of each axis."""
+    found = []
+    for index in indices:
+        low = index.offset + sum(loops[dim] * factor for dim, factor in index.terms)
+        window = [at for at in range(low, low + index.reach + 1) if at % index.divisor == 0]
+        (at,) = window
+        found.append(at // index.divisor)
+    return tuple(found)
 
 
 def test_magnify_refuses_factors_that_fit_no_axis() -> None:

@@ -216,6 +216,7 @@ class TestEnds:
             ((rows, columns), True),
             ((rows, rows), False),
             ((rows, Index((("OX", 1),), divisor=2)), False),
+            ((rows, Index((("OX", 1),), reach=1)), False),
             ((rows, Index((("OX", 2),))), False),
             (None, False),
         ):

@@ -102,6 +102,20 @@ def test_a_stride_asks_for_as_many_rows_as_it_steps_over() -> None:
     assert flow(chain([1, 2], 8), eager=False).inputs == {"x": Roll(HEIGHT, 3)}
 
 
+def test_an_upsampling_asks_for_every_row_as_often_as_it_repeats_it() -> None:
+    net = layers.draft("larger", 8)
+    small = conv(net, "a", layers.given(net, "x", (1, 4, 4, 4)))
+    network = net.finish(conv(net, "b", layers.upsample(net, "up", small, 2)))
+    found = flow(network)
+    # Row r of up is row floor(r / 2) of a, and row r of b takes rows r - 1 to r + 1 of up.
+    assert turns(found)[:9] == [
+        *[(0, 0, 1), (1, 0, 1), (1, 1, 2), (2, 0, 1)],
+        *[(0, 1, 2), (1, 2, 3), (2, 1, 2)],
+        *[(1, 3, 4), (2, 2, 3)],
+    ]
+    assert held(found) == {"a": 1, "up": 3}
+
+
 def test_rows_are_held_over_two_strides() -> None:
     found = flow(chain([2, 2, 1], 16))
     # c makes 1 row at a time from 3 of b; b makes 1 from 3 of a; a makes 2 from 5 of x.

@@ -274,12 +274,15 @@ def test_a_slice_of_rows_does_not_roll_and_one_of_channels_does() -> None:
     assert rows.linked(0, 1, HEIGHT) is None
 
 
-def test_upsampling_has_rows_only_where_it_repeats_nothing() -> None:
+def test_a_row_of_an_upsampling_reads_the_one_row_that_it_repeats() -> None:
     net, x = net_with_input(1, 4, 6, 6)
-    rows = rows_of(net.finish(layers.upsample(net, "up", exp(net, "a", x), 2)))
-    # A row of the source makes two rows of the result, which no loop walks one by one.
-    assert rows.linked(0, 1, HEIGHT) is None
-    assert rows.linked(0, 1, CHANNELS) is not None
+    network = net.finish(layers.upsample(net, "up", exp(net, "a", x), 3))
+    read = only_read(network, "up")
+    assert [read.rows(r, r + 1) for r in range(18)] == [(r // 3, r // 3 + 1) for r in range(18)]
+    # Rows 2 to 6 are the last repeat of row 0, those of row 1, and the first of row 2.
+    assert read.rows(2, 7) == (0, 3)
+    assert rows_of(network).linked(0, 1, HEIGHT) is not None
+    assert rows_of(network).linked(0, 1, CHANNELS) is not None
 
 
 def test_an_operand_that_is_broadcast_along_rows_must_come_from_outside() -> None:

@@ -5,6 +5,7 @@ from tests.cascade_cases import prepared
 
 from tilewright.machine.load import load_machine
 from tilewright.network.load import load_network
+from tilewright.network.zoo import layers
 from tilewright.program.cascade import Cascade, flow_of
 from tilewright.program.rows import Rows
 from tilewright.strategy.spans import span_of
@@ -32,7 +33,7 @@ def test_held_rows_are_the_window_that_stays_and_what_a_step_adds() -> None:
     assert span.holds["input"].rows(1, eager=False) == 3
 
 
-@pytest.mark.parametrize("name", ["resnet18", "squeezenet"])
+@pytest.mark.parametrize("name", ["resnet18", "squeezenet", "tiny_yolov3"])
 def test_held_rows_are_never_fewer_than_a_cascade_holds(name: str) -> None:
     rows = rows_of(name)
     compared = exact = 0
@@ -51,3 +52,22 @@ def test_held_rows_are_never_fewer_than_a_cascade_holds(name: str) -> None:
                     compared += 1
                     exact += held == roll.rows
     assert exact > 0.9 * compared > 0
+
+
+def test_parts_of_a_concatenation_that_are_there_before_a_span_come_from_outside() -> None:
+    net = layers.draft("parts", 8)
+    data = layers.given(net, "x", (1, 4, 6, 6))
+    early = layers.conv(net, "early", data, 4, layers.square(3, 1, 1))
+    small = layers.max_pool(net, "small", early, layers.square(2, 2))
+    late = layers.upsample(net, "late", small, 2)
+    both = layers.concat(net, "both", [early, late], 1)
+    network = net.finish(layers.conv(net, "end", both, 4, layers.square(1)))
+    rows = prepared(network, load_machine("ethos_u65_256")).rows
+    # Stages early, small, late, end: of `both`, the first half is made by early.
+    spans = [span_of(rows, first, 3, HEIGHT) for first in (3, 2, 1, 0)]
+    assert [span and span.inputs for span in spans] == [
+        ("both",),
+        ("both", "small"),
+        ("both",),
+        ("x",),
+    ]

@@ -355,13 +355,10 @@ def _softmax(tile: Tile) -> tuple[Step, ...]:
 
 def _resize(tile: Tile) -> tuple[Step, ...]:
     """Twice as high and wide: by repeating elements, or by four windows of 2 x 2."""
-    before = tile.of.network.by_name[tile.of.data.tensor].shape
-    after = tile.of.network.by_name[tile.of.op.outputs[0].tensor].shape
-    scales = sorted(b / a for a, b in zip(before, after, strict=True))
     bits = tile.of.input_bits
-    if scales != [1, 1, 2, 2] or bits > 8:
+    if sorted(_scales(tile)) != [1, 1, 2, 2] or bits > 8:
         return ()
-    shape = Shape(tile.length("OY", "FY"), tile.length("OX", "FX"), tile.length("G"))
+    shape = Shape(tile.length("OY"), tile.length("OX"), tile.length("G"))
     times = tile.length("B")
     small = Shape(-(-shape.height // 2), -(-shape.width // 2), shape.depth)
     if tile.of.op.attribute("mode") == "nearest":
@@ -370,6 +367,15 @@ def _resize(tile: Tile) -> tuple[Step, ...]:
     copy = Operation(engine="pooling", input=small, output=small)
     window = Operation(engine="depthwise", input=small, output=small, kernel=(2, 2))
     return (Step(operation=copy, times=times), Step(operation=window, times=4 * times))
+
+
+def _scales(tile: Tile) -> list[float]:
+    """How much longer a resize makes each axis; in strips, borders cut off some of it."""
+    if tile.of.data.index is not None:
+        return [axis.divisor / axis.terms[0][1] for axis in tile.of.data.index if axis.terms]
+    before = tile.of.network.by_name[tile.of.data.tensor].shape
+    after = tile.of.network.by_name[tile.of.op.outputs[0].tensor].shape
+    return [b / a for a, b in zip(before, after, strict=True)]
 
 
 def _with_fused(steps: tuple[Step, ...], tile: Tile) -> tuple[Step, ...]:

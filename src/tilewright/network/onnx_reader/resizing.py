@@ -4,11 +4,11 @@ import math
 
 import numpy as np
 
-from tilewright.network.graph import AttributeValue, Index
-from tilewright.network.moves import anywhere
-from tilewright.network.nests import Nest, Shape, axis_names, normal_axis
+from tilewright.network.graph import AttributeValue
+from tilewright.network.nests import Shape, normal_axis
 from tilewright.network.onnx_reader.call import Call, Rule, Step, main_step
 from tilewright.network.onnx_reader.shapes import possible_shape
+from tilewright.network.resampling import resized
 
 _COORDINATES = (
     "half_pixel",
@@ -132,47 +132,5 @@ def _to_sizes(call: Call, data: Shape, axes: tuple[int, ...]) -> Sizing:
 def _step(call: Call, sizing: Sizing, attributes: dict[str, AttributeValue]) -> Step:
     shape, scales = sizing
     attributes["scales"] = scales
-    nest = _repeating(call.shape(0), sizing, attributes) or anywhere(shape)
+    nest = resized(call.shape(0), shape, attributes)
     return main_step(call, "resize", nest, [call.value(0)], attributes=attributes)
-
-
-def _repeating(data: Shape, sizing: Sizing, attributes: dict[str, AttributeValue]) -> Nest | None:
-    """The nest of a resize that repeats every element a whole number of times, else None.
-
-    Result o reads element floor(o / factor): dim F… counts the repeats of one element.
-    """
-    shape, scales = sizing
-    factors = [round(scale) for scale in scales]
-    is_whole = all(
-        factor == scale and factor * size == full
-        for factor, scale, size, full in zip(factors, scales, data, shape, strict=True)
-    )
-    if attributes["mode"] != "nearest" or not is_whole or not _rounds_down(attributes, factors):
-        return None
-    names = axis_names(len(data))
-    repeats = [f"F{name.removeprefix('O')}" for name in names]
-    axes = list(zip(names, repeats, factors, strict=True))
-    return Nest(
-        dims=tuple(zip(names, data, strict=True))
-        + tuple((repeat, factor) for _, repeat, factor in axes if factor > 1),
-        shape=shape,
-        output=tuple(
-            Index(((name, 1),) if factor == 1 else ((name, factor), (repeat, 1)))
-            for name, repeat, factor in axes
-        ),
-        inputs=(tuple(Index(((name, 1),)) for name in names),),
-    )
-
-
-def _rounds_down(attributes: dict[str, AttributeValue], factors: list[int]) -> bool:
-    """Whether nearest picks floor(o / factor) under these coordinates and roundings."""
-    rounding = attributes["nearest_mode"]
-    largest = max(factors, default=1)
-    match attributes["coordinate_transformation_mode"]:
-        case "asymmetric":
-            return rounding == "floor" or (rounding == "round_prefer_floor" and largest <= 2)
-        case "half_pixel" | "pytorch_half_pixel" | "half_pixel_symmetric":
-            # (o + 1/2) / factor - 1/2 lies less than 1/2 away from floor(o / factor).
-            return str(rounding).startswith("round")
-        case _:
-            return False

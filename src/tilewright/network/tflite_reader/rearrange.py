@@ -153,6 +153,9 @@ def batch_to_space(call: Call, kind: str) -> tuple[Step, ...]:
 
 def resize(call: Call, kind: str) -> tuple[Step, ...]:
     """RESIZE_BILINEAR and RESIZE_NEAREST_NEIGHBOR to the height and width in the second input."""
+    # Asking what is supported need not load numpy.
+    from tilewright.network.resampling import resized
+
     data = call.tensor(0)
     size = known_integers(call.tensor(1))
     if len(data.shape) != 4:
@@ -161,21 +164,21 @@ def resize(call: Call, kind: str) -> tuple[Step, ...]:
         return computed_move(call, kind)
     if len(size) != 2 or min(size) < 1 or 0 in data.shape:
         raise ValueError(f"a size of {size} for images of shape {data.shape}")
-    is_nearest = call.operator == "RESIZE_NEAREST_NEIGHBOR"
     coordinates = _coordinates(call)
-    batch, height, width, channels = data.shape
-    is_whole = size[0] % height == 0 and size[1] % width == 0
-    if is_nearest and is_whole and coordinates != "align_corners":
-        nest = _magnified(data.shape, (size[0] // height, size[1] // width))
-    else:
-        nest = moves.anywhere((batch, *size, channels), channels_last=True)
     attributes: dict[str, AttributeValue] = {
-        "mode": "nearest" if is_nearest else "linear",
+        "mode": "linear",
         "coordinate_transformation_mode": coordinates,
     }
-    if is_nearest:
+    if call.operator == "RESIZE_NEAREST_NEIGHBOR":
         rounding = "floor" if coordinates == "asymmetric" else "round_prefer_ceil"
-        attributes["nearest_mode"] = rounding
+        attributes |= {"mode": "nearest", "nearest_mode": rounding}
+    batch, _, _, channels = data.shape
+    nest = resized(
+        data.shape,
+        (batch, *size, channels),
+        {**attributes, "tflite_op": call.operator},
+        channels_last=True,
+    )
     return call.step(kind, nest, (data,), attributes)
 
 
@@ -200,21 +203,6 @@ def _wanted_shape(call: Call) -> tuple[int, ...] | None:
 def _reshape_step(call: Call, kind: str, data: Value, shape: Shape) -> tuple[Step, ...]:
     nest = moves.reshape(data.shape, shape, channels_last=True)
     return call.step(kind, nest, (data,), {"shape": shape})
-
-
-def _magnified(data: Shape, factors: tuple[int, int]) -> Nest:
-    """Images with every pixel repeated a whole number of times."""
-    batch, height, width, channels = data
-    down, right = factors
-    source = tuple(Index(((name, 1),)) for name in ("B", "OY", "OX", "G"))
-    rows, columns = Index((("OY", down), ("FY", 1))), Index((("OX", right), ("FX", 1)))
-    dims = (("B", batch), ("OY", height), ("OX", width), ("G", channels))
-    return Nest(
-        dims=(*dims, ("FY", down), ("FX", right)),
-        shape=(batch, height * down, width * right, channels),
-        output=(source[0], rows, columns, source[3]),
-        inputs=(source,),
-    )
 
 
 def _blocks(

@@ -222,7 +222,7 @@ def loops_of(stage: Stage) -> Loops | None:
 def repeats_of(stage: Stage, loop: str | None) -> int:
     """Rows (or columns) of the result that one step along a loop makes; 0: no whole ones.
 
-    Where every element is repeated, that is more than one.
+    Where a step makes a block, as depth to space does, that is more than one.
     """
     if loop is None:
         return 1

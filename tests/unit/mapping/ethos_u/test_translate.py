@@ -11,6 +11,8 @@ from tilewright.mapping.ethos_u.translate import Tile, TiledOp, tile_steps
 from tilewright.network import nests
 from tilewright.network.graph import Network, Op
 from tilewright.network.zoo import layers
+from tilewright.strategy.columns import stretch_of
+from tilewright.strategy.patches import patched
 
 
 def op_named(network: Network, name: str) -> Op:
@@ -58,6 +60,22 @@ def test_a_slice_of_channels_reads_all_inputs_or_those_of_its_channels() -> None
     network = small_cnn()
     assert only(network, "plain", {"K": 8}).input.depth == 16
     assert only(network, "deep", {"G": 8}).input.depth == 8
+
+
+def test_an_upsampling_repeats_elements_also_in_a_strip_with_half_of_a_border() -> None:
+    net = layers.draft("larger", 8)
+    data = layers.given(net, "x", (1, 4, 6, 6))
+    network = net.finish(layers.upsample(net, "up", data, 2))
+    assert only(network, "up", {"OY": 4}) == Operation(
+        engine="pooling", input=Shape(2, 6, 4), output=Shape(4, 12, 4), upscaling="nearest"
+    )
+    stretch = stretch_of(network, network.ops)
+    assert stretch is not None
+    patches = patched(network, network.ops, ((stretch, 4),))
+    assert patches is not None
+    # Strips of 3 columns: the first takes columns 0 and 1, of which the other half is the next's.
+    found = only(patches.network, "up strip 1")
+    assert (found.input, found.output) == (Shape(6, 2, 4), Shape(12, 3, 4))
 
 
 def test_the_first_convolution_folds_every_second_column_into_channels() -> None:
