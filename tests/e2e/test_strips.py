@@ -123,6 +123,7 @@ def pooled() -> Network:
     return net.finish(layers.conv(net, "end", mean, 10, layers.square(1)))
 
 
+@pytest.mark.slow
 def test_a_mean_is_added_up_over_strips() -> None:
     found = plan(pooled(), with_sram("ethos_u55_128", 960))
     assert [strips.ops for strips in found.strips] == [("first", "second", "third", "mean")]
