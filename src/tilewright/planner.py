@@ -124,8 +124,9 @@ class _Sizes:
                 if _least_share(chosen.drafts_on(machine), share) > share:
                     chosen = other
             found = self._planned_or_refused(chosen, machine, is_tight=is_tight)
-            if isinstance(found, InfeasibleError) and others and others[-1] is not chosen:
-                again = self._planned_or_refused(others[-1], machine, is_tight=is_tight)
+            copying = self._copying if is_tight else None
+            if isinstance(found, InfeasibleError) and copying not in (None, chosen):
+                again = self._planned_or_refused(copying, machine, is_tight=is_tight)
                 found = again if isinstance(again, Plan) else found
             if isinstance(found, InfeasibleError):
                 raise found

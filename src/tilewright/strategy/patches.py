@@ -52,6 +52,7 @@ class OpStrip:
     strip: int
     """1 for the first strip of the op's stretch, and for all that go on with what it began."""
     goes_on: bool = False
+    """Whether it adds to what the strip before it has left."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
