@@ -3,15 +3,19 @@
 Nothing here is shared with what makes timetables: the obvious way, one after the other.
 """
 
+from collections.abc import Iterable, Iterator
+
 from tilewright.errors import LimitError, Problem
+from tilewright.garbage import without_garbage_collection
 from tilewright.machine.model import Machine
 from tilewright.network.graph import Network
 from tilewright.program.model import Timetable
-from tilewright.replay.check_accesses import accesses_of
+from tilewright.replay.check_accesses import Accesses, accesses_of
+from tilewright.replay.check_alike import unlike_tasks
 from tilewright.replay.check_costs import cost_problems
 from tilewright.replay.check_data import data_problems
 from tilewright.replay.check_given import given_problems
-from tilewright.replay.check_made import made_problems
+from tilewright.replay.check_made import made_boxes, made_problems, sharing_ops
 from tilewright.replay.check_mappings import mapping_problems
 from tilewright.replay.check_memory import memory_problems
 from tilewright.replay.check_network import network_problems, same_data_of, tensor_problems
@@ -38,7 +42,8 @@ def problems(
     reported: nothing else would mean anything.
     """
     try:
-        return _problems(timetable, network, machine)
+        with without_garbage_collection():
+            return _problems(timetable, network, machine)
     except OverflowError:
         return [Problem(message="there is a number of more than 64 bits, which no machine counts")]
 
@@ -46,37 +51,50 @@ def problems(
 def _problems(
     timetable: Timetable, network: Network | None, machine: Machine | None
 ) -> list[Problem]:
-    accesses = accesses_of(timetable.program)
+    program = timetable.program
+    shapes = [len(tensor.shape) for tensor in network.tensors] if network is not None else []
+    accesses = accesses_of(program, max(shapes, default=1))
     broken = list(structure_problems(timetable, accesses))
     if network is not None:
-        broken += tensor_problems(timetable.program, network)
+        broken += tensor_problems(program, network)
     if broken:
         return broken
+    same_data = same_data_of(program, network)
+    offsets = offsets_of(network) if network is not None else {}
     found = [
-        *time_problems(timetable),
-        *transfer_problems(timetable.program, accesses),
+        *time_problems(timetable, accesses.kinds),
+        *transfer_problems(program, accesses),
         *memory_problems(timetable, accesses),
-        *data_problems(
-            timetable,
-            accesses,
-            same_data_of(timetable.program, network),
-            offsets_of(network) if network is not None else {},
-        ),
+        *data_problems(timetable, accesses, same_data, offsets),
     ]
     if network is not None:
-        tiles = tiles_of(timetable.program, network)
-        found += [
-            *network_problems(timetable.program, network, tiles),
-            *tile_problems(timetable.program, network, accesses, tiles),
-            *op_problems(timetable, network, tiles),
-            *made_problems(timetable, network, accesses, tiles),
-            *given_problems(timetable.program, network),
-            *route_problems(timetable.program, network),
-            *stream_problems(timetable.program),
-            *mapping_problems(timetable.program, network, tiles),
-            *cost_problems(timetable.program, network, machine, tiles),
-        ]
+        found += _problems_of_network(timetable, network, machine, accesses)
     return found
+
+
+def _problems_of_network(
+    timetable: Timetable, network: Network, machine: Machine | None, accesses: Accesses
+) -> Iterator[Problem]:
+    program, kinds = timetable.program, accesses.kinds
+    tiles = tiles_of(program, network, kinds)
+    made = made_boxes(network, tiles, accesses)
+    sharing = sharing_ops(tiles, accesses, made)
+    yield from network_problems(program, network, accesses, tiles)
+    yield from tile_problems(program, network, accesses, tiles, made)
+    yield from op_problems(timetable, network, kinds, tiles, sharing)
+    yield from made_problems(timetable, network, accesses, tiles, (made, sharing))
+    yield from given_problems(program, network)
+
+    def alone(numbers: Iterable[int]) -> Iterator[Problem]:
+        """What is wrong with tasks, each looked at alone."""
+        yield from route_problems(program, network, numbers)
+        yield from stream_problems(program, numbers)
+        yield from mapping_problems(program, network, tiles, numbers)
+        yield from cost_problems(program, network, machine, tiles, (kinds, numbers))
+
+    # One of those that are alike speaks for all; if any is wrong, all are heard.
+    if any(True for _ in alone(unlike_tasks(program, accesses, tiles, made))):
+        yield from alone(range(len(program.tasks)))
 
 
 def check(

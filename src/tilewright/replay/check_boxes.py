@@ -115,11 +115,17 @@ def fill(box: Box, parts: Sequence[Box]) -> bool:
             and all(contains(box, part) for part in parts)
             and not overlapping_pairs(parts)
         )
-    (lowest, highest), (begins, ends) = box_array([box], len(box)), box_array(parts, len(box))
+    return fill_array(box, box_array(parts, len(box)))
+
+
+def fill_array(box: Box, parts: Boxes) -> bool:
+    """The same of many parts of a box that has an axis, and no more than MOST_ELEMENTS."""
+    lowest, highest = box_array([box], len(box))
+    begins, ends = parts
     is_inside = (lowest <= begins) & (begins <= ends) & (ends <= highest)
     if not is_inside.all() or int((ends - begins).prod(axis=0).sum()) != volume(box):
         return False
-    return not any_overlap(begins, ends)
+    return not any_overlap(parts)
 
 
 def are_outside(box: Box, parts: Sequence[Box]) -> list[bool]:
@@ -149,28 +155,64 @@ def overlapping_pairs(boxes: Sequence[Box]) -> list[tuple[int, int]]:
     if len(boxes) <= FEW_BOXES or not boxes[0]:
         indices = combinations(range(len(boxes)), 2)
         return [(i, j) for i, j in indices if overlaps(boxes[i], boxes[j])]
-    begins, ends = box_array(boxes, len(boxes[0]))
     found: list[tuple[int, int]] = []
-    for one, other in _meeting(begins, ends):
+    for one, other in _meeting(box_array(boxes, len(boxes[0]))):
         found += zip(*np.sort([one, other], axis=0).tolist(), strict=True)
     return sorted(found)
 
 
-def any_overlap(begins: Ints, ends: Ints) -> bool:
-    """Whether any two of some boxes, as [axis, box] and none of them empty, share elements."""
-    return any(len(one) for one, _ in _meeting(begins, ends))
+def any_overlap(boxes: Boxes) -> bool:
+    """Whether any two of some boxes, none of them empty, share elements."""
+    return any(len(one) for one, _ in _meeting(boxes))
 
 
-def _meeting(begins: Ints, ends: Ints) -> Iterator[tuple[Ints, Ints]]:
-    """All pairs of boxes, as [axis, box], that share elements, not too many at a time."""
-    n_begins = (np.diff(np.sort(begins, axis=1), axis=1) > 0).sum(axis=1)
-    axis = int(n_begins.argmax())
+def _meeting(boxes: Boxes) -> Iterator[tuple[Ints, Ints]]:
+    """All pairs of boxes that share elements, not too many at a time."""
+    begins, ends = boxes
+    # Along an axis, a box can only meet those that begin before it ends; where these are fewest,
+    # they are looked at.
+    in_order = np.sort(begins, axis=1)
+    n_pairs = [np.searchsorted(low, high).sum() for low, high in zip(in_order, ends, strict=True)]
+    axis = int(np.argmin(n_pairs))
     order = np.argsort(begins[axis], kind="stable")
-    begins, ends = begins[:, order], ends[:, order]
-    # Along the axis with the most begins, a box can only meet those that begin before it ends.
-    for i, j in pairs_before(np.searchsorted(begins[axis], ends[axis])):
-        meet = ((begins[:, i] < ends[:, j]) & (begins[:, j] < ends[:, i])).all(axis=0)
-        yield order[i[meet]], order[j[meet]]
+    for i, j in pairs_before(np.searchsorted(in_order[axis], ends[axis, order])):
+        yield meeting(boxes, order[i], order[j])
+
+
+def meeting_within(groups: Ints, boxes: Boxes) -> Iterator[tuple[Ints, Ints]]:
+    """All pairs of boxes of one group that share elements, not too many at a time."""
+    axis = _widest_axis(groups, boxes[0])
+    low, high = boxes[:, axis, np.arange(len(groups))]
+    # As places among all begins they can be one number with the group, however large they are.
+    in_order = np.sort(low)
+    first, last = (
+        groups * (len(groups) + 1) + np.searchsorted(in_order, side) for side in (low, high)
+    )
+    order = np.argsort(first, kind="stable")
+    for i, j in pairs_before(np.searchsorted(first[order], last[order])):
+        yield meeting(boxes, order[i], order[j])
+
+
+def _widest_axis(groups: Ints, begins: Ints) -> Ints:
+    """By box the axis along which those of its group have the most different begins."""
+    n_groups = int(groups.max(initial=0)) + 1
+    counts = np.zeros((max(1, len(begins)), n_groups), dtype=np.int64)
+    for axis, begin in enumerate(begins):
+        order = np.lexsort((begin, groups))
+        is_new = np.ones(len(order), dtype=np.bool_)
+        is_new[1:] = (np.diff(begin[order]) != 0) | (np.diff(groups[order]) != 0)
+        counts[axis] = np.bincount(groups[order][is_new], minlength=n_groups)
+    widest: Ints = counts.argmax(axis=0)
+    return widest[groups]
+
+
+def meeting(boxes: Boxes, i: Ints, j: Ints) -> tuple[Ints, Ints]:
+    """Of pairs of boxes those that share elements, or of which one is empty."""
+    for begin, end in zip(*boxes, strict=True):
+        meet = (begin[i] < end[j]) & (begin[j] < end[i])
+        if not meet.all():
+            i, j = i[meet], j[meet]
+    return i, j
 
 
 def pairs_before(stops: Ints) -> Iterator[tuple[Ints, Ints]]:
@@ -187,6 +229,14 @@ def pairs_before(stops: Ints) -> Iterator[tuple[Ints, Ints]]:
             # The j of each i follow each other, from i + 1 on.
             yield i, np.arange(len(i)) - (totals[i] - counts[i] - done) + i + 1
         first = last
+
+
+def ranges(first: Ints, last: Ints) -> tuple[Ints, Ints]:
+    """All i and j with first[i] <= j < last[i], in order."""
+    counts = np.maximum(0, last - first)
+    i = np.arange(len(counts)).repeat(counts)
+    before = np.cumsum(counts) - counts
+    return i, np.arange(len(i)) - before[i] + first[i]
 
 
 def box_array(boxes: Sequence[Box], axes: int) -> Boxes:
@@ -210,6 +260,12 @@ def box_at(boxes: Boxes, number: int, n_axes: int) -> Box:
     """One of many boxes, without the axes that it lacks."""
     begins, ends = boxes[:, :n_axes, number].tolist()
     return tuple(zip(begins, ends, strict=True))
+
+
+def boxes_at(boxes: Boxes, n_axes: int) -> list[Box]:
+    """All of many boxes, with the first of their axes."""
+    corners = boxes[:, :n_axes].transpose(2, 1, 0).tolist()
+    return [tuple(map(tuple, ranges)) for ranges in corners]
 
 
 def view_shift(buffer: Buffer) -> Shape | None:

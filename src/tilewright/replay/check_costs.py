@@ -4,7 +4,7 @@ That is what vector units do, what is rearranged by a transfer, and what runs on
 of its own; of this last, only what no model goes below. A task may take longer.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from math import fsum
 
@@ -13,12 +13,13 @@ from tilewright.machine.model import Machine, VectorUnit
 from tilewright.mapping.hierarchy import partial_sum_bits
 from tilewright.network.graph import Network, Op
 from tilewright.network.kinds import KIND_CLASSES
-from tilewright.program.model import Box, Program, Route, Task
+from tilewright.program.model import Access, Box, Program, Route, Task
 from tilewright.program.strips import strip_of
 from tilewright.replay.check_boxes import shape_of, volume
+from tilewright.replay.check_kinds import Kinds
 from tilewright.replay.check_model import CoreCycles
 from tilewright.replay.check_routes import NOTHING, Amount, charged_amounts, wrong_charges
-from tilewright.replay.check_tiles import needed_by_tile
+from tilewright.replay.check_tiles import Tiles, needed_by_tile
 from tilewright.replay.check_transfers import CORE
 from tilewright.replay.emulate_layout import element_bits, holds_partial_sums
 from tilewright.units import packed_bytes
@@ -47,22 +48,31 @@ class _Work:
 
 
 def cost_problems(
-    program: Program, network: Network, machine: Machine | None, tiles: Sequence[Box | None]
+    program: Program,
+    network: Network,
+    machine: Machine | None,
+    tiles: Tiles,
+    asked: tuple[Kinds, Iterable[int]],
 ) -> Iterator[Problem]:
     """Tasks that are too short for their points and bytes, or charged for others.
 
+    Those with some numbers are asked, beside all kinds that there are.
+
     Without a machine only bytes are known, and ways, and that what is alike costs the same.
     """
+    kinds, numbers = asked
     ops = {op.name: op for op in network.ops}
     known: dict[object, Task] = {}
-    model = None if machine is None else CoreCycles(program, network, machine)
-    holds_sums = [holds_partial_sums(buffer) for buffer in program.buffers]
-    has_mappings = any(task.mapping is not None for task in program.tasks)
-    for task, tile in zip(program.tasks, tiles, strict=True):
-        if tile is None:
+    has_strips = any(map(strip_of, kinds.examples))
+    model = None if machine is None else CoreCycles(program, network, machine, has_strips)
+    has_mappings = any(task.mapping is not None for task in kinds.examples)
+    for number in numbers:
+        task = program.tasks[number]
+        if task.op not in tiles.of_op:
             continue
-        reading = tuple([holds_sums[access.buffer] for access in task.reads])
-        writing = tuple([holds_sums[access.buffer] for access in task.writes])
+        tile = tiles.box(task.op, number)
+        reading = _holding_sums(program, task.reads)
+        writing = _holding_sums(program, task.writes)
         sums = any(reading), any(writing)
         told = None if model is None or task.mapping is not None else model.of(task, tile, sums)
         op, passing = ops[task.op], _passing(network, task, ops[task.op], tile)
@@ -82,6 +92,10 @@ def cost_problems(
         other = known.setdefault((*kind, *moved.items(), reading, writing), task)
         if task.cycles != other.cycles or task.charges != other.charges:
             yield _unlike(task, other)
+
+
+def _holding_sums(program: Program, accesses: Iterable[Access]) -> tuple[bool, ...]:
+    return tuple([holds_partial_sums(program.buffers[access.buffer]) for access in accesses])
 
 
 def _narrow_sums(program: Program, machine: Machine, task: Task, op: Op) -> Iterator[Problem]:
@@ -142,8 +156,9 @@ def _on_array(model: CoreCycles, work: _Work) -> Iterator[Problem]:
     yield from _too_quick(work)
     products_pj = work.points * machine.cores[0].array.mac_pj
     passing_pj = work.passing * _vector_unit(machine).op_pj
+    charged = charged_amounts(task)
     for memory, least in (("array", products_pj), ("vector", passing_pj)):
-        spent = charged_amounts(task).get(memory, NOTHING)[2]
+        spent = charged.get(memory, NOTHING)[2]
         if spent < least * (1 - ROUNDING):
             yield Problem(
                 message=f"task {task.name} is charged {spent:g} pJ at {memory}, and what it does "

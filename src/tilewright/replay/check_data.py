@@ -15,16 +15,15 @@ import numpy as np
 
 from tilewright.errors import Problem
 from tilewright.program.model import Access, Box, Program, Timetable
-from tilewright.program.strips import is_repeated, strip_of
 from tilewright.replay.check_accesses import Accesses, volumes
 from tilewright.replay.check_boxes import (
     Ints,
     Shape,
-    any_overlap,
-    box_at,
+    boxes_at,
     boxes_in_root,
     bytes_of,
     is_full,
+    meeting_within,
     overlapping_pairs,
     overlaps,
     shape_of,
@@ -35,11 +34,12 @@ from tilewright.replay.check_boxes import (
     volume,
 )
 from tilewright.replay.check_contents import Contents, Piece
+from tilewright.replay.check_kinds import is_plain_copy
 from tilewright.replay.check_offsets import Offsets
 from tilewright.replay.check_races import races
 from tilewright.replay.check_settled import GIVEN, Settled, settled_buffers
 from tilewright.replay.check_time import cycles_text, slot_times
-from tilewright.replay.check_transfers import copies, is_plain_copy
+from tilewright.replay.check_transfers import copies
 
 SameData = Callable[[str, str], bool]
 """Whether what was made as the second tensor can be read as the first one."""
@@ -55,9 +55,11 @@ class Walk:
     later_makers: dict[int, list[tuple[int, str, Box]]]
     roots: list[int]
     """By buffer the one whose bytes it uses."""
-    shifts: list[Shape | None]
-    """By buffer what to add to its coordinates to get its root's; None under another shape."""
-    backs: list[Shape | None]
+    shifts: dict[int, Shape | None]
+    """By buffer what to add to its coordinates to get its root's; None under another shape.
+
+    Only of those that the walk may touch, as the next ones."""
+    backs: dict[int, Shape | None]
     """By buffer the same with its signs turned."""
     settled: Settled
     """Buffers that need not be looked at."""
@@ -73,12 +75,17 @@ def data_problems(
 ) -> Iterator[Problem]:
     """Races, reads of what is not there, and results that are incomplete."""
     program = timetable.program
-    roots = [program.root(number) for number in range(len(program.buffers))]
-    shifts = [view_shift(buffer) for buffer in program.buffers]
-    backs = [None if shift is None else tuple([-by for by in shift]) for shift in shifts]
+    roots = accesses.roots.tolist()
     order = start_order(timetable)
     later_makers = _later_makers(timetable, accesses)
     settled = settled_buffers(timetable, accesses, order, later_makers)
+    is_walked = np.array(settled.walked_tasks, dtype=np.bool_)[accesses.task]
+    touched = {*accesses.buffer[is_walked].tolist(), *program.given, *program.results}
+    shifts = {number: view_shift(program.buffers[number]) for number in sorted(touched)}
+    backs = {
+        number: None if shift is None else tuple([-by for by in shift])
+        for number, shift in shifts.items()
+    }
     walk = Walk(timetable, same_data, offsets, later_makers, roots, shifts, backs, settled)
     given = [buffer for buffer in program.given if roots[buffer] == buffer]
     views = [buffer for buffer in program.given if roots[buffer] not in given]
@@ -163,12 +170,10 @@ def _later_makers(
     program = timetable.program
     later: dict[int, list[tuple[int, str, Box]]] = defaultdict(list)
     for rows in _made_together(program, accesses):
-        if len(rows) < 2 or not any_overlap(*accesses.boxes[:, :, rows]):
-            continue
         tensor = program.buffers[int(accesses.buffer[rows[0]])].tensor
         numbers = accesses.task[rows].tolist()
         starts = [timetable.slots[number].start_cycle for number in numbers]
-        boxes = [box_at(accesses.boxes, row, int(accesses.n_axes[row])) for row in rows.tolist()]
+        boxes = boxes_at(accesses.boxes.take(rows, axis=2), int(accesses.n_axes[rows[0]]))
         parts = sorted(dict.fromkeys(zip(starts, numbers, boxes, strict=True)))
         for i, j in overlapping_pairs([box for _, _, box in parts]):
             if parts[i][1] != parts[j][1]:
@@ -177,19 +182,14 @@ def _later_makers(
 
 
 def _made_together(program: Program, accesses: Accesses) -> list[Ints]:
-    """What is written of each tensor by the tasks of each op, or strip of it."""
-    numbers: dict[tuple[str, int], int] = {}
-    by_task = [
-        numbers.setdefault((task.op, strip_of(task)), len(numbers))
-        if task.op and not is_repeated(task)
-        else -1
-        for task in program.tasks
-    ]
-    op = np.array(by_task, dtype=np.int64)[accesses.task]
-    rows = np.flatnonzero(accesses.is_write & (op >= 0) & (volumes(accesses.boxes) > 0))
-    made = op[rows] * len(program.buffers) + accesses.tensors[accesses.buffer[rows]]
-    rows, made = rows[np.argsort(made, kind="stable")], np.sort(made)
-    return np.split(rows, np.flatnonzero(np.diff(made)) + 1)
+    """What tasks of one op, or strip of it, write of one tensor, where two of them overlap."""
+    part = accesses.kinds.part[accesses.task]
+    rows = np.flatnonzero(accesses.is_write & (part >= 0) & (volumes(accesses.boxes) > 0))
+    group = part[rows] * len(program.buffers) + accesses.tensors[accesses.buffer[rows]]
+    dense = np.searchsorted(np.sort(group), group)
+    overlapping = meeting_within(dense, accesses.boxes.take(rows, axis=2))
+    found = sorted({number for one, _ in overlapping for number in group[one].tolist()})
+    return [rows[group == number] for number in found]
 
 
 def _make(walk: Walk, access: Access, maker: int) -> None:
@@ -316,7 +316,8 @@ def _wrong_pieces(
 ) -> Iterator[Problem]:
     program = walk.timetable.program
     buffer = program.buffers[access.buffer]
-    if sum(volume(piece.box) for piece in there) != volume(access.box):
+    is_whole = len(there) == 1 and there[0].box == access.box
+    if not is_whole and sum([volume(piece.box) for piece in there]) != volume(access.box):
         covers = [piece.box for piece in there]
         missing = [
             part for box in boxes_in_root(program, access) for part in uncovered(box, covers)
@@ -324,7 +325,9 @@ def _wrong_pieces(
         yield _absent(walk, number, (access, missing))
     back = walk.backs[access.buffer]
     for piece in there:
-        if any(not walk.same_data(buffer.tensor, tensor) for tensor in piece.tensors):
+        if piece.tensors == (buffer.tensor,) and piece.shift == back:
+            pass
+        elif any(not walk.same_data(buffer.tensor, tensor) for tensor in piece.tensors):
             yield _other_data(walk, number, (access, piece), "")
         elif _is_elsewhere(walk, piece, buffer.tensor, back):
             yield _other_data(walk, number, (access, piece), "another part of ")
@@ -348,13 +351,16 @@ def _is_elsewhere(walk: Walk, piece: Piece, tensor: str, back: Shape | None) -> 
 
 def _unfinished(walk: Walk, number: int | None, access: Access, piece: Piece) -> Iterator[Problem]:
     """Tasks that add to a partial sum after this version of it was made."""
+    later_makers = walk.later_makers.get(piece.maker, ())
+    if not later_makers or piece.shift is None:
+        return
     slots, tasks = walk.timetable.slots, walk.timetable.program.tasks
-    for later, tensor, box in walk.later_makers.get(piece.maker, ()):
-        if later == number or piece.shift is None or (tensor,) != piece.tensors:
+    adds = number is not None and tasks[number].op == tasks[piece.maker].op
+    start = slots[number].start_cycle if number is not None else 0
+    for later, tensor, box in later_makers:
+        if later == number or (adds and start < slots[later].start_cycle):
             continue
-        adds = number is not None and tasks[number].op == tasks[later].op
-        comes_before = number is not None and (slots[number].start_cycle < slots[later].start_cycle)
-        if adds and comes_before:
+        if (tensor,) != piece.tensors:
             continue
         if overlaps(box, shifted(piece.box, piece.shift)):
             buffer = walk.timetable.program.buffers[access.buffer]

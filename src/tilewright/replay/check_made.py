@@ -5,8 +5,7 @@ transposed convolution meet, or lie between each other.
 """
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from itertools import pairwise
 
 import numpy as np
@@ -15,123 +14,119 @@ from tilewright.errors import Problem
 from tilewright.network.graph import Index, Network, Op
 from tilewright.network.kinds import KIND_CLASSES
 from tilewright.program.model import Box, Program, Task, Timetable
-from tilewright.program.strips import is_repeated, strip_of
-from tilewright.replay.check_accesses import Accesses, Flags
+from tilewright.replay.check_accesses import Accesses
 from tilewright.replay.check_boxes import (
-    FEW_BOXES,
     Boxes,
     Ints,
-    box_array,
+    boxes_at,
+    meeting_within,
     overlapping_pairs,
     text,
     uncovered,
 )
+from tilewright.replay.check_kinds import Flags, Kinds
 from tilewright.replay.check_needed import Lattice, touched
-from tilewright.replay.check_tiles import needed_by_tile, needed_by_tiles
+from tilewright.replay.check_tiles import OpTiles, Tiles, needed_boxes, needed_by_tile
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class _Made:
-    """By task the box around what its loops lead to of its op's first result."""
+def made_boxes(network: Network, tiles: Tiles, accesses: Accesses) -> Boxes:
+    """By task the box around what its loops lead to of its op's first result; 0:1 without an op."""
+    ops = {op.name: op for op in network.ops}
+    wanted = [(ops[n], ops[n].outputs[0], t.tasks, t.corners) for n, t in tiles.of_op.items()]
+    shape = 2, accesses.boxes.shape[1], len(accesses.kinds.number)
+    boxes = np.zeros(shape, dtype=np.int64)
+    boxes[1] = 1
+    if wanted:
+        rows = np.concatenate([tasks for _, _, tasks, _ in wanted])
+        boxes[:, :, rows] = needed_boxes(network.by_name, wanted, shape[1])
+    return boxes
 
-    boxes: Boxes
-    has_gaps: Flags
-    """Whether not all of it is made."""
-    is_known: Flags
-    """Whether it computes an op."""
+
+def sharing_ops(tiles: Tiles, accesses: Accesses, made: Boxes) -> list[str]:
+    """Ops of which two tiles, neither of them repeated nor in another strip, may make the same
+    elements, as slices of sums do; `made` is by task the box around what its loops lead to."""
+    kinds = accesses.kinds
+    is_wanted = kinds.flags(lambda task: task.op in tiles.of_op) & (kinds.part >= 0)
+    rows = np.flatnonzero(is_wanted)
+    boxes = made.take(rows, axis=2)
+    # A box of nothing meets no other, wherever it is.
+    found = [np.flatnonzero((boxes[0] >= boxes[1]).any(axis=0))]
+    found += [one for one, _ in meeting_within(kinds.part[rows], boxes)]
+    shared = {kind for at in found for kind in kinds.number[rows[at]].tolist()}
+    return list(dict.fromkeys(kinds.examples[kind].op for kind in sorted(shared)))
 
 
 def made_problems(
-    timetable: Timetable, network: Network, accesses: Accesses, tiles: Sequence[Box | None]
-) -> Iterator[Problem]:
-    """Tasks that write what they do not make, cut what has to be whole, or leave sums behind."""
-    tasks = timetable.program.tasks
-    ops = {op.name: op for op in network.ops}
-    by_op: dict[str, list[int]] = defaultdict(list)
-    for number, task in enumerate(tasks):
-        if task.kind == "compute" and tiles[number] is not None:
-            by_op[task.op].append(number)
-    made = _made_boxes(network, by_op, accesses, tiles)
-    for number in _suspects(timetable.program, ops, accesses, made):
-        whole = tuple((0, size) for _, size in ops[tasks[number].op].dims)
-        made_by = (_made_by(network, ops, tasks[number], t) for t in (tiles[number] or (), whole))
-        yield from _wrong_writes(timetable.program, tasks[number], *made_by)
-    for name, numbers in by_op.items():
-        ranges = {number: tiles[number] or () for number in numbers}
-        yield from _cut_loops(tasks, ops[name], ranges)
-        is_move = KIND_CLASSES[ops[name].kind] == "move"
-        if len(numbers) > 1 and not is_move and ops[name].outputs[0].index is not None:
-            yield from _wrong_sums(timetable, network, ops[name], ranges)
-
-
-def _made_boxes(
+    timetable: Timetable,
     network: Network,
-    by_op: Mapping[str, Sequence[int]],
     accesses: Accesses,
-    tiles: Sequence[Box | None],
-) -> _Made:
-    boxes = np.zeros((2, accesses.boxes.shape[1], len(tiles)), dtype=np.int64)
-    boxes[1] = 1
-    has_gaps, is_known = np.zeros((2, len(tiles)), dtype=np.bool_)
-    few: dict[int, Box] = {}
-    for op in network.ops:
-        if op.name not in by_op:
-            continue
-        numbers, result = by_op[op.name], op.outputs[0]
-        shape = network.by_name[result.tensor].shape
-        if len(numbers) <= FEW_BOXES:
-            few |= {n: needed_by_tile(op, result, tiles[n] or (), shape) for n in numbers}
-        else:
-            corners = box_array([tiles[number] or () for number in numbers], len(op.dims))
-            boxes[:, : len(shape), numbers] = needed_by_tiles(op, result, corners, shape)
-        if not all(map(_is_plain, result.index or ())):
-            has_gaps[numbers] = [_has_gaps(op, tiles[number] or ()) for number in numbers]
-        is_known[numbers] = True
-    boxes[:, :, [*few]] = box_array([*few.values()], boxes.shape[1])
-    return _Made(boxes, has_gaps, is_known)
+    tiles: Tiles,
+    results: tuple[Boxes, Collection[str]],
+) -> Iterator[Problem]:
+    """Tasks that write what they do not make, cut what has to be whole, or leave sums behind.
+
+    The results are by task the box around what its loops lead to, and the ops of which two tiles
+    may make the same.
+    """
+    made, sharing = results
+    tasks, kinds = timetable.program.tasks, accesses.kinds
+    ops = {op.name: op for op in network.ops}
+    is_known = kinds.flags(lambda task: task.kind == "compute" and task.op in ops)
+    computed = {name: done.only(is_known[done.tasks]) for name, done in tiles.of_op.items()}
+    computed = {name: done for name, done in computed.items() if len(done.tasks)}
+    has_gaps = np.zeros(len(tasks), dtype=np.bool_)
+    for name, done in computed.items():
+        if not all(map(_is_plain, ops[name].outputs[0].index or ())):
+            has_gaps[done.tasks] = _has_gaps(ops[name], done.corners)
+    for number in _suspects(ops, accesses, (made, has_gaps, is_known)):
+        whole = tuple((0, size) for _, size in ops[tasks[number].op].dims)
+        ranges = tiles.box(tasks[number].op, number), whole
+        made_by = (_made_by(network, ops, tasks[number], tile) for tile in ranges)
+        yield from _wrong_writes(timetable.program, tasks[number], *made_by)
+    for name, done in sorted(computed.items(), key=lambda item: int(item[1].tasks[0])):
+        yield from _cut_loops(tasks, ops[name], done)
+        is_move = KIND_CLASSES[ops[name].kind] == "move"
+        if name in sharing and not is_move and ops[name].outputs[0].index is not None:
+            yield from _wrong_sums(timetable, network, ops[name], kinds, done)
 
 
-def _has_gaps(op: Op, tile: Box) -> bool:
+def _has_gaps(op: Op, tiles: Boxes) -> Flags:
     """Whether the loops pass over positions between the first and the last of some axis."""
-    lengths = {dim: end - begin for (dim, _), (begin, end) in zip(op.dims, tile, strict=True)}
+    lengths = dict(zip((dim for dim, _ in op.dims), tiles[1] - tiles[0], strict=True))
+    has_gaps = np.zeros(tiles.shape[2], dtype=np.bool_)
     for axis in op.outputs[0].index or ():
-        stretch = 1 + axis.reach
+        stretch = np.full(tiles.shape[2], 1 + axis.reach, dtype=np.int64)
         for dim, factor in sorted(axis.terms, key=lambda term: (abs(term[1]), term[0])):
-            if lengths[dim] > 1 and abs(factor) > stretch:
-                return True
+            has_gaps |= (lengths[dim] > 1) & (abs(factor) > stretch)
             stretch += abs(factor) * (lengths[dim] - 1)
-    return False
+    return has_gaps
 
 
-def _cut_loops(tasks: Sequence[Task], op: Op, tiles: Mapping[int, Box]) -> Iterator[Problem]:
+def _cut_loops(tasks: Sequence[Task], op: Op, done: OpTiles) -> Iterator[Problem]:
     """Tiles without all of a loop along which every result depends on every element."""
     for place, (dim, size) in enumerate(op.dims):
         if dim not in op.coupled:
             continue
-        for number, ranges in tiles.items():
-            if ranges[place] != (0, size):
-                begin, end = ranges[place]
-                yield Problem(
-                    message=f"task {tasks[number].name} sees {dim} {begin}:{end} of {op.name}, "
-                    f"a {op.kind}, and has to see {dim} 0:{size}"
-                )
+        begins, ends = done.corners[:, place]
+        for at in np.flatnonzero((begins != 0) | (ends != size)).tolist():
+            yield Problem(
+                message=f"task {tasks[done.tasks[at]].name} sees {dim} {begins[at]}:{ends[at]} of "
+                f"{op.name}, a {op.kind}, and has to see {dim} 0:{size}"
+            )
 
 
 def _suspects(
-    program: Program, ops: Mapping[str, Op], accesses: Accesses, made: _Made
+    ops: Mapping[str, Op], accesses: Accesses, known: tuple[Boxes, Flags, Flags]
 ) -> Sequence[int]:
     """Tasks whose writes are not seen at once to be made by them: of one tensor, without gaps."""
-    rows = np.flatnonzero(accesses.is_write & made.is_known[accesses.task])
-    task, (begins, ends) = accesses.task[rows], accesses.boxes[:, :, rows]
-    lowest, highest = made.boxes[:, :, task]
-    is_fine = ((lowest <= begins) & (ends <= highest)).all(axis=0) & ~made.has_gaps[task]
-    plain: dict[tuple[str, ...], int] = {}
-    expected = np.full(len(program.tasks), -1, dtype=np.int64)
-    for number in np.flatnonzero(made.is_known).tolist():
-        names = program.tasks[number].op, *program.tasks[number].fused
-        if names not in plain:
-            plain[names] = accesses.tensor_numbers.get(_plain_result(names, ops), -1)
-        expected[number] = plain[names]
+    made, has_gaps, is_known = known
+    rows = np.flatnonzero(accesses.is_write & is_known[accesses.task])
+    task, (begins, ends) = accesses.task[rows], accesses.boxes.take(rows, axis=2)
+    lowest, highest = made.take(task, axis=2)
+    is_fine = ((lowest <= begins) & (ends <= highest)).all(axis=0) & ~has_gaps[task]
+    expected = accesses.kinds.ints(
+        lambda task: accesses.tensor_numbers.get(_plain_result((task.op, *task.fused), ops), -1)
+    )
     is_fine &= accesses.tensors[accesses.buffer[rows]] == expected[task]
     return sorted({*task[~is_fine].tolist()})
 
@@ -139,6 +134,8 @@ def _suspects(
 def _plain_result(names: Sequence[str], ops: Mapping[str, Op]) -> str:
     """The tensor that an op leaves together with those fused to it, if they make one element of
     one; else nothing."""
+    if names[-1] not in ops:
+        return ""
     for name in names[1:]:
         axes = ops[name].outputs[0].index if name in ops else None
         if axes is None or not all(map(_is_plain, axes)):
@@ -148,7 +145,8 @@ def _plain_result(names: Sequence[str], ops: Mapping[str, Op]) -> str:
 
 def _is_plain(axis: Index) -> bool:
     """Whether positions follow one loop, step by step."""
-    return len(axis.terms) == 1 and axis == Index(((axis.terms[0][0], 1),))
+    is_step = len(axis.terms) == 1 and axis.terms[0][1] == 1
+    return is_step and (axis.offset, axis.divisor, axis.reach) == (0, 1, 0)
 
 
 def _wrong_writes(
@@ -203,21 +201,22 @@ def _results(network: Network, op: Op, loops: Mapping[str, Ints]) -> dict[str, L
 
 
 def _wrong_sums(
-    timetable: Timetable, network: Network, op: Op, tiles: Mapping[int, Box]
+    timetable: Timetable, network: Network, op: Op, kinds: Kinds, done: OpTiles
 ) -> Iterator[Problem]:
     """Tiles that make the same elements, and slices of sums that do not go on from each other."""
     tasks, slots = timetable.program.tasks, timetable.slots
     axes = op.outputs[0].index or ()
     dims = {dim for axis in axes for dim, _ in axis.terms}
     kept = [loop for loop, (dim, _) in enumerate(op.dims) if dim in dims]
-    summed = [(loop, (0, size)) for loop, (dim, size) in enumerate(op.dims) if dim not in dims]
-    is_cut = any(tile[loop] != whole for tile in tiles.values() for loop, whole in summed)
+    summed = [(loop, size) for loop, (dim, size) in enumerate(op.dims) if dim not in dims]
+    is_cut = any((done.corners[:, loop] != [[0], [size]]).any() for loop, size in summed)
     may_meet = is_cut or not all(map(_is_plain, axes))
+    own = done.only(~kinds.is_repeated[done.tasks])
+    tiles = dict(zip(own.tasks.tolist(), own.boxes, strict=True))
+    results = boxes_at(own.corners[:, kept], len(kept))
     slices: dict[int, dict[Box, list[int]]] = defaultdict(lambda: defaultdict(list))
-    for number, ranges in tiles.items():
-        if not is_repeated(tasks[number]):
-            key = tuple([ranges[loop] for loop in kept])
-            slices[strip_of(tasks[number])][key].append(number)
+    for number, strip, box in zip(tiles, kinds.strip[own.tasks].tolist(), results, strict=True):
+        slices[strip][box].append(number)
     for by_result in slices.values():
         for numbers in by_result.values():
             in_time = sorted(numbers, key=lambda number: (slots[number].start_cycle, number))
@@ -231,9 +230,12 @@ def _wrong_sums(
 
 def _not_added(program: Program, op: Op, before: Task, task: Task) -> Iterator[Problem]:
     """What a slice of sums leaves out of those that the slice before it has written."""
-    left, written = ([*dict.fromkeys(a.box for a in t.writes)] for t in (before, task))
+    left, written = ([access.box for access in t.writes] for t in (before, task))
     sums = op.outputs[0].tensor
     taken_up = [a.box for a in task.reads if program.buffers[a.buffer].tensor == sums]
+    if left == written == taken_up:
+        return
+    left, written = [*dict.fromkeys(left)], [*dict.fromkeys(written)]
     if any(len(box) != len(op.outputs[0].index or ()) for box in (*left, *written)):
         # Of another tensor, which is a fault of its own.
         return

@@ -3,14 +3,15 @@
 A task may take longer and cost more: it may go on from partial sums, or apply further ops.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from math import ceil
 
 from tilewright.errors import Problem
 from tilewright.mapping.search import Mapped
 from tilewright.network.graph import Network
-from tilewright.program.model import Box, Program, Task
+from tilewright.program.model import Program, Task
 from tilewright.replay.check_routes import NOTHING, Amount, charged_amounts
+from tilewright.replay.check_tiles import Tiles
 from tilewright.replay.check_transfers import CORE
 
 _ROUNDING = 1e-9
@@ -18,9 +19,11 @@ _ROUNDING = 1e-9
 
 
 def mapping_problems(
-    program: Program, network: Network, tiles: Sequence[Box | None]
+    program: Program, network: Network, tiles: Tiles, numbers: Iterable[int]
 ) -> Iterator[Problem]:
     """Tasks of another tile than their mapping's, on another engine, too short, or too cheap.
+
+    Only those with some numbers are looked at.
 
     A program that was read from a file has no mappings, and nothing to compare with.
     """
@@ -30,15 +33,16 @@ def mapping_problems(
     lengths = [dict(mapped.setup.nest.dims) for mapped in program.mappings]
     cycles = [ceil(mapped.cost.cycles) for mapped in program.mappings]
     moved = [_moved(mapped) for mapped in program.mappings]
-    for task, tile in zip(program.tasks, tiles, strict=True):
+    for number in numbers:
+        task = program.tasks[number]
         if task.mapping is None:
             continue
         if not 0 <= task.mapping < len(program.mappings):
             message = f"task {task.name} has mapping {task.mapping}, which does not exist"
             yield Problem(message=message)
             continue
-        if tile is not None:
-            ends = zip(dims[task.op], tile, strict=True)
+        if task.op in tiles.of_op:
+            ends = zip(dims[task.op], tiles.box(task.op, number), strict=True)
             own = {dim: stop - start for dim, (start, stop) in ends}
             if own != lengths[task.mapping]:
                 yield Problem(

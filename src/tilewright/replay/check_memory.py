@@ -1,7 +1,6 @@
 """Does every buffer have a place of its own while it lives?"""
 
 from bisect import bisect_left
-from collections import defaultdict
 from collections.abc import Iterator
 from typing import NamedTuple
 
@@ -11,7 +10,8 @@ from tilewright.errors import Problem
 from tilewright.program.model import Buffer, Space, Timetable
 from tilewright.records import quickly_made
 from tilewright.replay.check_accesses import Accesses
-from tilewright.replay.check_boxes import volume
+from tilewright.replay.check_boxes import Boxes, Ints, any_overlap, volume
+from tilewright.replay.check_kinds import Flags
 from tilewright.replay.check_time import slot_times
 
 
@@ -29,20 +29,38 @@ class Life(NamedTuple):
 def memory_problems(timetable: Timetable, accesses: Accesses) -> Iterator[Problem]:
     """Buffers outside their space, misaligned, in reserved ranges, or on top of each other."""
     program = timetable.program
-    by_space: dict[str, list[Life]] = defaultdict(list)
-    for life in lives(timetable, accesses):
-        buffer = program.buffers[life.buffer]
-        space = program.space[buffer.space]
-        if space.kind in ("scratchpad", "external"):
-            yield from _place_problems(life, buffer, space)
-            by_space[space.name].append(life)
-    yield from _view_addresses(timetable)
+    begins, ends = lives(timetable, accesses)
+    addresses = np.array(timetable.addresses, dtype=np.int64)
+    tops = addresses + np.array([b.size_bytes for b in program.buffers], dtype=np.int64)
+    numbers = {name: number for number, name in enumerate(program.space)}
+    spaces = np.array([numbers[b.space] for b in program.buffers], dtype=np.int64)
+    clashing: list[tuple[Space, list[Life]]] = []
+    misplaced: list[tuple[Space, Life]] = []
     for space in program.spaces:
-        yield from _clashes(timetable, space, sorted(by_space[space.name]))
+        if space.kind not in ("scratchpad", "external"):
+            continue
+        rows = np.flatnonzero((spaces == numbers[space.name]) & (ends >= 0))
+        corners = np.array([[begins[rows], addresses[rows]], [ends[rows], tops[rows]]])
+        is_wrong = _is_misplaced(space, *corners[:, 1])
+        misplaced += [(space, life) for life in _lives_at(rows[is_wrong], corners[:, :, is_wrong])]
+        # What has no bytes touches nobody's.
+        takes_room = corners[0, 1] < corners[1, 1]
+        if any_overlap(corners[:, :, takes_room]):
+            clashing.append((space, sorted(_lives_at(rows, corners))))
+    for space, life in sorted(misplaced, key=lambda found: found[1].buffer):
+        yield from _place_problems(life, program.buffers[life.buffer], space)
+    yield from _view_addresses(timetable, accesses)
+    for space, alive in clashing:
+        yield from _clashes(timetable, space, alive)
 
 
-def lives(timetable: Timetable, accesses: Accesses) -> list[Life]:
-    """The lives of all roots that anything touches or that are results, in order of number.
+def _lives_at(rows: Ints, corners: Boxes) -> list[Life]:
+    (begins, addresses), (ends, tops) = corners.tolist()
+    return list(map(Life, begins, ends, addresses, tops, rows.tolist()))
+
+
+def lives(timetable: Timetable, accesses: Accesses) -> tuple[Ints, Ints]:
+    """By buffer when it begins to live, and when it ends; before 0 if nobody touches it, or a view.
 
     A root lives from the start of its first writer (0 if given, or if nobody writes it) to the end
     of the last task that touches it or a view of it (the end of the timetable if it is a result).
@@ -56,24 +74,25 @@ def lives(timetable: Timetable, accesses: Accesses) -> list[Life]:
     is_write = accesses.is_write
     np.minimum.at(begins, touched[is_write], starts[accesses.task[is_write]])
     begins[roots[list(program.given)]] = 0
+    begins[begins == never] = 0
     ends = np.full(len(roots), -1, dtype=np.int64)
     np.maximum.at(ends, touched, np.maximum(0, stops[accesses.task]))
     ends[roots[list(program.results)]] = timetable.cycles
-    return [
-        Life(0 if begin == never else begin, end, address, address + buffer.size_bytes, number)
-        for number, (begin, end, address, buffer) in enumerate(
-            zip(begins.tolist(), ends.tolist(), timetable.addresses, program.buffers, strict=True)
-        )
-        if end >= 0
-    ]
+    return begins, ends
+
+
+def _is_misplaced(space: Space, addresses: Ints, tops: Ints) -> Flags:
+    is_wrong: Flags = (addresses < 0) | (tops > space.size_bytes)
+    is_wrong |= addresses % space.alignment_bytes != 0
+    for begin, end in space.reserved:
+        is_wrong |= (addresses < end) & (begin < tops)
+    return is_wrong
 
 
 def _place_problems(life: Life, buffer: Buffer, space: Space) -> Iterator[Problem]:
     is_outside = life.address < 0 or life.top > space.size_bytes
     is_askew = life.address % space.alignment_bytes != 0
     touched = [ends for ends in space.reserved if life.address < ends[1] and ends[0] < life.top]
-    if not (is_outside or is_askew or touched):
-        return
     who = f"buffer {buffer.name} at bytes {life.address} to {life.top} of {space.name}"
     if is_outside:
         over = max(-life.address, life.top - space.size_bytes)
@@ -84,10 +103,11 @@ def _place_problems(life: Life, buffer: Buffer, space: Space) -> Iterator[Proble
         yield Problem(message=f"{who} touches the reserved bytes {begin} to {end}")
 
 
-def _view_addresses(timetable: Timetable) -> Iterator[Problem]:
+def _view_addresses(timetable: Timetable, accesses: Accesses) -> Iterator[Problem]:
     """A view has the address of its first element, where that is a whole number of bytes."""
     program = timetable.program
-    for buffer, address in zip(program.buffers, timetable.addresses, strict=True):
+    for number in np.flatnonzero(accesses.roots != np.arange(len(accesses.roots))).tolist():
+        buffer, address = program.buffers[number], timetable.addresses[number]
         space = program.space[buffer.space]
         if buffer.view is None or space.kind in ("source", "sink"):
             continue

@@ -10,8 +10,7 @@ from tilewright.mapping.ethos_u.tile_cycles import EthosU, memory_timing, tile_c
 from tilewright.mapping.ethos_u.translate import Tile, TiledOp
 from tilewright.network.graph import Network
 from tilewright.program.model import Box, Program, Task
-from tilewright.program.strips import strip_of
-from tilewright.replay.check_boxes import shape_of
+from tilewright.replay.check_boxes import shape_of, volume
 
 Sums = tuple[bool, bool]
 """Whether a task goes on from sums, and whether it leaves some."""
@@ -27,6 +26,8 @@ class CoreCycles:
     program: Program
     network: Network
     machine: Machine
+    has_strips: bool
+    """Whether any task is part of a strip."""
     _known: dict[object, int | None] = field(default_factory=dict)
 
     @cached_property
@@ -41,7 +42,7 @@ class CoreCycles:
         What runs in strips, or again, was costed with other borders than the op has, and what such
         ops make, or read, may have another format than in the network.
         """
-        if not self.is_modelled or self._has_strips:
+        if not self.is_modelled or self.has_strips or not volume(tile):
             return None
         # Sums are left in the format of what will be made of them.
         fused = self._fused.get(task.op, ()) if sums[1] else task.fused
@@ -74,10 +75,6 @@ class CoreCycles:
     def _fused(self) -> dict[str, tuple[str, ...]]:
         """By op what is applied to its result."""
         return {task.op: task.fused for task in self.program.tasks if task.fused}
-
-    @cached_property
-    def _has_strips(self) -> bool:
-        return any(map(strip_of, self.program.tasks))
 
     @cached_property
     def _ops(self) -> dict[str, TiledOp]:

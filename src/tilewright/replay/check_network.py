@@ -4,25 +4,38 @@ from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache, partial
 
+import numpy as np
+
 from tilewright.errors import Problem
 from tilewright.network.graph import Network, Op, Operand
 from tilewright.network.kinds import KIND_CLASSES
 from tilewright.program.model import Box, Buffer, Program, Task
-from tilewright.program.strips import is_repeated, strip_of
+from tilewright.program.strips import strip_of
+from tilewright.replay.check_accesses import Accesses
 from tilewright.replay.check_boxes import (
+    FEW_BOXES,
+    MOST_ELEMENTS,
+    Boxes,
+    Ints,
     are_outside,
+    box_array,
     common,
     contains,
     fill,
+    fill_array,
     overlapping_pairs,
     text,
     uncovered,
     volume,
 )
 from tilewright.replay.check_data import SameData
+from tilewright.replay.check_kinds import Kinds, is_plain_copy
 from tilewright.replay.check_needed import Lattice, around, needed_points, points_inside
-from tilewright.replay.check_transfers import is_plain_copy
+from tilewright.replay.check_tiles import OpTiles, Tiles
 from tilewright.units import packed_bytes
+
+MOST_EXACT = 1 << 53
+"""Whole numbers below are exact as floats."""
 
 Tile = tuple[Task, Box]
 """A task and its ranges along the dims of an op."""
@@ -32,31 +45,59 @@ Needed = Callable[[], Mapping[str, Sequence[Lattice]]]
 
 
 def network_problems(
-    program: Program, network: Network, tiles: Sequence[Box | None]
+    program: Program, network: Network, accesses: Accesses, tiles: Tiles
 ) -> Iterator[Problem]:
     """Ops that are not computed, or twice, buffers too small for their elements, lost outputs."""
-    ops = {op.name: op for op in network.ops}
-    own: dict[str, list[Tile]] = defaultdict(list)
-    fused: dict[str, dict[str, list[Tile]]] = defaultdict(lambda: defaultdict(list))
-    for task, tile in zip(program.tasks, tiles, strict=True):
-        for name in (task.op, *task.fused):
-            if name and name not in ops:
-                yield Problem(message=f"task {task.name} computes {name}, an op that is not there")
-        if is_repeated(task) or tile is None:
-            continue
-        own[task.op].append((task, tile))
-        for name in task.fused:
-            fused[name][task.op].append(own[task.op][-1])
+    ops, kinds = {op.name: op for op in network.ops}, accesses.kinds
+    if any(name not in ops for task in kinds.examples for name in _names(task)):
+        for task in program.tasks:
+            for name in _names(task):
+                if name not in ops:
+                    message = f"task {task.name} computes {name}, an op that is not there"
+                    yield Problem(message=message)
+    once = {n: done.only(~kinds.is_repeated[done.tasks]) for n, done in tiles.of_op.items()}
+    own = {name: done for name, done in once.items() if len(done.tasks)}
+    covers = {
+        name: _filled_boxes(ops[name], done, kinds.strip[done.tasks]) for name, done in own.items()
+    }
+    whole = {own[name] for name, boxes in covers.items() if boxes == [_whole(ops[name])]}
+    hosts = _hosts(kinds, own)
     needed = cache(partial(needed_points, network))
     for op in network.ops:
-        yield from _op_problems(op, own[op.name], needed)
-        yield from _fused_problems(op, ops, fused[op.name], own[op.name], needed)
-        is_missing = not own[op.name] and not fused[op.name] and not _may_be_view(network, op)
+        done, fused = own.get(op.name), hosts.get(op.name, {})
+        if done is not None and done not in whole:
+            yield from _op_problems(program, op, done, covers[op.name], needed)
+        # What is applied to all of an op's tiles is applied to all of it if they are.
+        partly = {name: tiles for name, tiles in fused.items() if tiles not in whole}
+        yield from _two_makers(program, op, [*fused.values()], done)
+        yield from _fused_problems(program, ops, (op, partly), kinds, needed)
+        is_missing = done is None and not fused and not _may_be_view(network, op)
         if is_missing and needed()[op.name]:
             yield Problem(message=f"no task computes {op.name}, a {op.kind} of {op.points} points")
-    yield from _size_problems(program, network)
+    yield from _size_problems(program, network, accesses)
     for tensor in network.outputs:
         yield from _output_problems(program, tensor.name, network)
+
+
+def _names(task: Task) -> tuple[str, ...]:
+    """The ops that a task does."""
+    return (task.op, *task.fused) if task.op else task.fused
+
+
+def _hosts(kinds: Kinds, own: Mapping[str, OpTiles]) -> dict[str, dict[str, OpTiles]]:
+    """By fused op the tiles of each op to whose results it is applied."""
+    applying: dict[tuple[str, str], list[int]] = defaultdict(list)
+    for kind, task in enumerate(kinds.examples):
+        for name in task.fused if task.op in own else ():
+            applying[name, task.op].append(kind)
+    found: dict[str, dict[str, OpTiles]] = defaultdict(dict)
+    for (name, host), numbers in applying.items():
+        is_applying = np.zeros(len(kinds.examples), dtype=np.bool_)
+        is_applying[numbers] = True
+        tiles = own[host].only(is_applying[kinds.number[own[host].tasks]])
+        if len(tiles.tasks):
+            found[name][host] = tiles
+    return found
 
 
 def same_data_of(program: Program, network: Network | None) -> SameData:
@@ -103,20 +144,29 @@ def _families(movers: Sequence[Op]) -> dict[str, str]:
     return family
 
 
-def _op_problems(op: Op, tiles: Sequence[Tile], needed: Needed) -> Iterator[Problem]:
-    whole = tuple((0, size) for _, size in op.dims)
-    dims = {dim for dim, _ in op.dims}
-    boxes = [box for _, box in tiles]
-    strips = _by_strip(tiles)
-    is_named = dims.issuperset([dim for task, _ in tiles for dim, _, _ in task.tile])
-    if is_named and [*strips] == [0] and fill(whole, boxes):
+def _whole(op: Op) -> Box:
+    return tuple([(0, size) for _, size in op.dims])
+
+
+def _op_problems(
+    program: Program, op: Op, done: OpTiles, covers: Sequence[Box] | None, needed: Needed
+) -> Iterator[Problem]:
+    """What is wrong with an op that is not filled as a whole; `covers` are boxes that are."""
+    is_move = KIND_CLASSES[op.kind] == "move" and not op.searched
+    if covers is not None:
+        points = needed()[op.name] if not is_move else ()
+        if points:
+            yield from _gap(op, points, around(points), ("computes", covers))
         return
-    for (task, box), is_outside in zip(tiles, are_outside(whole, boxes), strict=True):
+    dims = {dim for dim, _ in op.dims}
+    tiles = _with_tasks(program, done)
+    strips = _by_strip(tiles)
+    for (task, box), is_outside in zip(tiles, are_outside(_whole(op), done.boxes), strict=True):
         strange = [dim for dim, _, _ in task.tile if dim not in dims]
         if strange or is_outside:
             what = f"dim {strange[0]}" if strange else _named(op, box)
             yield Problem(message=f"task {task.name} computes {what} of {op.name}, {_named(op)}")
-    if KIND_CLASSES[op.kind] == "move" and not op.searched:
+    if is_move:
         return
     for strip, own in strips.items():
         # Only what two strips both need may be computed twice, once for each of them.
@@ -129,8 +179,35 @@ def _op_problems(op: Op, tiles: Sequence[Tile], needed: Needed) -> Iterator[Prob
                     message=f"tasks {task.name} and {again.name} both compute "
                     f"{_named(op, both)} of {op.name}, {volume(both)} points"
                 )
-    if tiles:
-        yield from _gaps(op, needed, strips, "computes")
+    yield from _gaps(op, needed, strips, "computes")
+
+
+def _filled_boxes(op: Op, done: OpTiles, strip: Ints) -> list[Box] | None:
+    """Boxes that tiles fill, no two of them overlapping: all of the op, or one for each strip.
+
+    None if that is not seen at once.
+    """
+    whole = _whole(op)
+    parts, boxes = [done], [whole]
+    if strip.any():
+        parts = [done.only(strip == number) for number in dict.fromkeys(strip.tolist())]
+        boxes = [_around_sums(op, part.corners) for part in parts]
+    is_plain = done.is_named and (strip.all() or not strip.any())
+    is_inside = is_plain and all(contains(whole, box) for box in boxes)
+    return boxes if is_inside and all(map(_is_filled, boxes, parts)) else None
+
+
+def _is_filled(box: Box, tiles: OpTiles) -> bool:
+    """Whether tiles, no two of which overlap, are together all of a box of an op's loops."""
+    if len(tiles.tasks) <= FEW_BOXES or not box or volume(box) > MOST_ELEMENTS:
+        return fill(box, tiles.boxes)
+    return fill_array(box, tiles.corners)
+
+
+def _with_tasks(program: Program, tiles: OpTiles) -> list[Tile]:
+    return [
+        (program.tasks[n], box) for n, box in zip(tiles.tasks.tolist(), tiles.boxes, strict=True)
+    ]
 
 
 def _by_strip(tiles: Sequence[Tile]) -> dict[int, list[Tile]]:
@@ -153,20 +230,17 @@ def _gaps(
         return
     for strip, tiles in strips.items():
         if strip:
-            covers.append(_around_sums(op, [box for _, box in tiles]))
+            covers.append(_around_sums(op, box_array([box for _, box in tiles], len(op.dims))))
             boxes = [box for _, box in tiles]
             yield from _gap(op, points, covers[-1], (f"{verb} for strip {strip}", boxes))
     yield from _gap(op, points, around(points), (verb, covers))
 
 
-def _around_sums(op: Op, boxes: Sequence[Box]) -> Box:
+def _around_sums(op: Op, tiles: Boxes) -> Box:
     """The smallest box around some, which need all products of their sums."""
     inner = _summed_dims(op)
-    ends = zip(*boxes, strict=True)
-    return tuple(
-        (0, size) if dim in inner else (min(a for a, _ in axis), max(b for _, b in axis))
-        for (dim, size), axis in zip(op.dims, ends, strict=True)
-    )
+    ends = zip(op.dims, tiles[0].min(axis=1).tolist(), tiles[1].max(axis=1).tolist(), strict=True)
+    return tuple((0, size) if dim in inner else (low, high) for (dim, size), low, high in ends)
 
 
 def _gap(
@@ -184,34 +258,40 @@ def _gap(
         )
 
 
+def _two_makers(
+    program: Program, op: Op, hosts: Sequence[OpTiles], own: OpTiles | None
+) -> Iterator[Problem]:
+    """A fused op is computed by one host only, and by no task of its own."""
+    makers = sorted(int(tiles.tasks[0]) for tiles in hosts)
+    makers += [int(own.tasks[0])] if own is not None else []
+    if len(makers) > 1:
+        names = [program.tasks[number].name for number in makers[:2]]
+        yield Problem(message=f"tasks {names[0]} and {names[1]} both compute {op.name}")
+
+
 def _fused_problems(
-    op: Op,
+    program: Program,
     ops: Mapping[str, Op],
-    hosts: Mapping[str, Sequence[Tile]],
-    tiles: Sequence[Tile],
+    applied: tuple[Op, Mapping[str, OpTiles]],
+    kinds: Kinds,
     needed: Needed,
 ) -> Iterator[Problem]:
-    """A fused op is computed where its host's result is needed, and by one host only."""
-    makers = [host[0][0].name for host in hosts.values()]
-    makers += [tiles[0][0].name] if tiles else []
-    if len(makers) > 1:
-        yield Problem(message=f"tasks {makers[0]} and {makers[1]} both compute {op.name}")
-    for name, host_tiles in hosts.items():
+    """A fused op is computed where its host's result is needed."""
+    op, hosts = applied
+    for name, tiles in sorted(hosts.items(), key=lambda item: int(item[1].tasks[0])):
         host = ops[name]
-        inner = _summed_dims(host)
+        inner = [loop for loop, (dim, _) in enumerate(host.dims) if dim in _summed_dims(host)]
         # Only the last of several partial sums is complete, so any range of these dims will do.
-        applied = {
-            (
-                strip_of(task),
-                tuple(
-                    (0, size) if dim in inner else ends
-                    for (dim, size), ends in zip(host.dims, box, strict=True)
-                ),
-            ): task
-            for task, box in host_tiles
-        }
-        strips = _by_strip([(task, box) for (_, box), task in applied.items()])
-        yield from _gaps(host, needed, strips, f"applies {op.name} to")
+        corners = tiles.corners.copy()
+        for loop in inner:
+            corners[:, loop] = np.array([[0], [host.dims[loop][1]]])
+        whole = OpTiles(tiles.tasks, corners, tiles.is_named)
+        if kinds.strip[tiles.tasks].any() or not _is_filled(
+            tuple((0, size) for _, size in host.dims), whole
+        ):
+            by_box = {(strip_of(t), box): t for t, box in _with_tasks(program, whole)}
+            strips = _by_strip([(task, box) for (_, box), task in by_box.items()])
+            yield from _gaps(host, needed, strips, f"applies {op.name} to")
 
 
 def _summed_dims(op: Op) -> frozenset[str]:
@@ -245,15 +325,19 @@ def _keeps_order(network: Network, operand: Operand, result: Operand) -> bool:
     return simple and long == [axis.terms for axis in result.index if axis.terms in long]
 
 
-def _size_problems(program: Program, network: Network) -> Iterator[Problem]:
-    # Thousands of buffers have a box and a size that others have too.
-    is_fine: dict[tuple[str, Box, int], bool] = {}
-    for buffer in program.buffers:
-        key = buffer.tensor, buffer.box, buffer.size_bytes
-        if not is_fine.get(key):
-            found = list(_buffer_problems(buffer, network))
-            is_fine[key] = not found
-            yield from found
+def _size_problems(program: Program, network: Network, accesses: Accesses) -> Iterator[Problem]:
+    """Buffers outside their tensors, or too small; those not seen at once to be neither."""
+    tensors = [network.by_name[name] for name in accesses.tensor_numbers]
+    wholes = [tuple((0, size) for size in tensor.shape) for tensor in tensors]
+    lowest, highest = box_array(wholes, accesses.boxes.shape[1]).take(accesses.tensors, axis=2)
+    begins, ends = accesses.buffer_boxes
+    bits = np.array([tensor.bits for tensor in tensors], dtype=np.float64)[accesses.tensors]
+    has_bits = 8 * np.array([buffer.size_bytes for buffer in program.buffers], dtype=np.float64)
+    need_bits = (ends - begins).astype(np.float64).prod(axis=0) * bits
+    is_fine = ((lowest <= begins) & (ends <= highest)).all(axis=0)
+    is_fine &= (need_bits <= has_bits) & (need_bits < MOST_EXACT)
+    for number in np.flatnonzero(~is_fine).tolist():
+        yield from _buffer_problems(program.buffers[number], network)
 
 
 def tensor_problems(program: Program, network: Network) -> Iterator[Problem]:

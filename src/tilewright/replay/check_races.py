@@ -19,9 +19,9 @@ from tilewright.replay.check_boxes import (
     boxes_in_root,
     bytes_of,
     common,
+    meeting,
     pairs_before,
     text,
-    view_shift,
     volume,
 )
 from tilewright.replay.check_time import cycles_text, slot_times
@@ -48,14 +48,12 @@ def races(
     turns = np.empty(len(order), dtype=np.int64)
     turns[order] = np.arange(len(order))
     by_root = np.lexsort((rows, turns[accesses.task[rows]], roots))
-    rows, roots, (begins, ends) = rows[by_root], roots[by_root], boxes[:, :, by_root]
+    rows, roots, in_order = rows[by_root], roots[by_root], boxes.take(by_root, axis=2)
     task, is_write = accesses.task[rows], accesses.is_write[rows]
     found: list[tuple[int, int, int, int]] = []
     for i, j in pairs_before(_stops(timetable, task, roots)):
         is_race = (is_write[i] | is_write[j]) & (task[i] != task[j])
-        i, j = i[is_race], j[is_race]
-        meet = ((begins[:, i] < ends[:, j]) & (begins[:, j] < ends[:, i])).all(axis=0)
-        i, j = i[meet], j[meet]
+        i, j = meeting(in_order, i[is_race], j[is_race])
         found += zip(*(k.tolist() for k in (rows[j], turns[task[i]], i, j)), strict=True)
     problems: dict[int, list[Problem]] = {}
     for _, _, first, second in sorted(found):
@@ -91,18 +89,13 @@ def _in_roots(program: Program, accesses: Accesses) -> tuple[Ints, Boxes]:
     is_written = np.zeros(len(program.buffers), dtype=np.bool_)
     is_written[roots[accesses.is_write]] = True
     is_wanted = is_written[roots] & (volumes(accesses.boxes) > 0)
-    shifts = np.zeros((accesses.boxes.shape[1], len(program.buffers)), dtype=np.int64)
-    has_other_shape = np.zeros(len(program.buffers), dtype=np.bool_)
-    for number, buffer in enumerate(program.buffers):
-        if buffer.view is not None:
-            shift = view_shift(buffer)
-            has_other_shape[number] = shift is None
-            shifts[: len(shift or ()), number] = shift or ()
-    rows = np.flatnonzero(is_wanted & ~has_other_shape[accesses.buffer])
-    boxes = accesses.boxes[:, :, rows] + shifts[:, accesses.buffer[rows]]
+    is_reshaped = accesses.is_reshaped[accesses.buffer]
+    rows = np.flatnonzero(is_wanted & ~is_reshaped)
+    boxes = accesses.boxes.take(rows, axis=2)
+    boxes += accesses.shifts.take(accesses.buffer[rows], axis=1)
     others = [
         (row, box)
-        for row in np.flatnonzero(is_wanted & has_other_shape[accesses.buffer]).tolist()
+        for row in np.flatnonzero(is_wanted & is_reshaped).tolist()
         for box in boxes_in_root(program, _access(accesses, row))
     ]
     if not others:

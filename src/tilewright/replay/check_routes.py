@@ -4,15 +4,16 @@ A transfer of several copies brings one behind the other, each to all of its tar
 it copies is read once, and the slowest of its ways decides.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import isclose
 
 from tilewright.errors import Problem
 from tilewright.network.graph import Network
-from tilewright.program.model import Access, Box, Buffer, Program, Route, Task
+from tilewright.program.model import Access, Buffer, Program, Route, Task
 from tilewright.replay.check_boxes import volume
-from tilewright.replay.check_transfers import copies, is_plain_copy
+from tilewright.replay.check_kinds import is_plain_copy
+from tilewright.replay.check_transfers import copies
 from tilewright.units import packed_bytes
 
 Amount = tuple[int, int, float]
@@ -24,50 +25,15 @@ Copy = tuple[Route, Access, Access]
 NOTHING: Amount = (0, 0, 0.0)
 
 
-def route_problems(program: Program, network: Network) -> Iterator[Problem]:
-    """Transfers without a way, on engines or ports of another one, too short, or too cheap."""
+def route_problems(program: Program, network: Network, numbers: Iterable[int]) -> Iterator[Problem]:
+    """Transfers without a way, on engines or ports of another one, too short, or too cheap.
+
+    Only tasks with some numbers are looked at.
+    """
     bits = _Bits(program, network)
-    # Thousands of transfers are alike in all that counts here.
-    alike = _Alike(program)
-    fine: set[object] = set()
-    for task in program.tasks:
-        if not is_plain_copy(task):
-            continue
-        kind = alike.kind(task)
-        if kind is None or kind not in fine:
-            found = list(_problems_of(program, task, bits))
-            yield from found
-            if not found:
-                fine.add(kind)
-
-
-@dataclass(frozen=True, slots=True)
-class _Alike:
-    """Tells which transfers of a single box are alike."""
-
-    program: Program
-    _volumes: dict[Box, int] = field(default_factory=dict)
-
-    def kind(self, task: Task) -> object:
-        """All that is looked at of a transfer; None if it is of several boxes."""
-        if len(task.reads) != 1 or len(task.writes) != 1:
-            return None
-        read, write = task.reads[0], task.writes[0]
-        # The program holds the charges, so that no two of them have been one object.
-        what = task.engine, task.ports, task.setup_cycles, task.cycles, id(task.charges)
-        return (*what, *self._end(read), *self._end(write))
-
-    def _end(self, access: Access) -> tuple[object, ...]:
-        buffer = self.program.buffers[access.buffer]
-        size = self._volume(access.box)
-        whole = size if access.box is buffer.box else self._volume(buffer.box)
-        return buffer.space, buffer.tensor, buffer.size_bytes, whole, size
-
-    def _volume(self, box: Box) -> int:
-        found = self._volumes.get(box)
-        if found is None:
-            found = self._volumes[box] = volume(box)
-        return found
+    for task in map(program.tasks.__getitem__, numbers):
+        if is_plain_copy(task):
+            yield from _problems_of(program, task, bits)
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,9 +9,16 @@ from dataclasses import dataclass
 import numpy as np
 
 from tilewright.program.model import Program, Timetable
-from tilewright.replay.check_accesses import Accesses, Flags, sources_of
-from tilewright.replay.check_boxes import MOST_ELEMENTS, Boxes, Ints, pairs_before, view_shift
-from tilewright.replay.check_transfers import is_plain_copy
+from tilewright.replay.check_accesses import Accesses, sources_of
+from tilewright.replay.check_boxes import (
+    MOST_ELEMENTS,
+    Boxes,
+    Ints,
+    meeting,
+    meeting_within,
+    ranges,
+)
+from tilewright.replay.check_kinds import Flags
 
 GIVEN = -1
 """The maker of what is there from the start."""
@@ -91,14 +98,7 @@ def _touches(program: Program, accesses: Accesses, order: Sequence[int]) -> _Tou
     results = list(program.results)
     extra = np.array([*given, *results], dtype=np.int64)
     buffer = np.append(accesses.buffer, extra)
-    shifts = np.zeros((accesses.boxes.shape[1], len(program.buffers)), dtype=np.int64)
-    is_odd = np.zeros(len(program.buffers), dtype=np.bool_)
-    for number, one in enumerate(program.buffers):
-        if one.view is not None:
-            shift = view_shift(one)
-            is_odd[number] = shift is None
-            shifts[: len(shift or ()), number] = shift or ()
-    boxes = np.concatenate([accesses.boxes, accesses.buffer_boxes[:, :, extra]], axis=2)
+    boxes = np.concatenate([accesses.boxes, accesses.buffer_boxes.take(extra, axis=2)], axis=2)
     elements = (boxes[1] - boxes[0]).astype(np.float64).prod(axis=0)
     ends = [-1] * len(given) + [len(order)] * len(results)
     return _Touches(
@@ -106,8 +106,8 @@ def _touches(program: Program, accesses: Accesses, order: Sequence[int]) -> _Tou
         buffer=buffer,
         root=accesses.roots[buffer],
         is_write=np.append(accesses.is_write, np.array(ends, dtype=np.int64) < 0),
-        boxes=boxes + shifts[:, buffer],
-        is_odd=is_odd[buffer] | (elements > MOST_ELEMENTS),
+        boxes=boxes + accesses.shifts.take(buffer, axis=1),
+        is_odd=accesses.is_reshaped[buffer] | (elements > MOST_ELEMENTS),
     )
 
 
@@ -117,34 +117,9 @@ def _clashing(touches: _Touches, writes: Ints) -> Ints:
     is_often = counts[touches.buffer[writes]] > MANY
     found = [writes[is_often]]
     rows = writes[~is_often]
-    axis = _widest_axis(touches.buffer[rows], touches.boxes[0][:, rows])
-    low, high = touches.boxes[:, axis, rows]
-    # As places among all begins they can be one number with the buffer, however large they are.
-    in_order = np.sort(low)
-    first, last = (
-        touches.buffer[rows] * (len(rows) + 1) + np.searchsorted(in_order, ends)
-        for ends in (low, high)
-    )
-    by_begin = np.argsort(first, kind="stable")
-    rows = rows[by_begin]
-    begins, ends = touches.boxes[:, :, rows]
-    for i, j in pairs_before(np.searchsorted(first[by_begin], last[by_begin])):
-        meet = ((begins[:, i] < ends[:, j]) & (begins[:, j] < ends[:, i])).all(axis=0)
-        found.append(rows[i[meet]])
+    for one, _ in meeting_within(touches.buffer[rows], touches.boxes.take(rows, axis=2)):
+        found.append(rows[one])
     return np.concatenate(found)
-
-
-def _widest_axis(buffer: Ints, begins: Ints) -> Ints:
-    """By write the axis along which those of its buffer have the most different begins."""
-    n_buffers = int(buffer.max(initial=0)) + 1
-    counts = np.zeros((max(1, len(begins)), n_buffers), dtype=np.int64)
-    for axis, begin in enumerate(begins):
-        order = np.lexsort((begin, buffer))
-        is_new = np.ones(len(order), dtype=np.bool_)
-        is_new[1:] = (np.diff(begin[order]) != 0) | (np.diff(buffer[order]) != 0)
-        counts[axis] = np.bincount(buffer[order][is_new], minlength=n_buffers)
-    widest: Ints = counts.argmax(axis=0)
-    return widest[buffer]
 
 
 def _own_writes(
@@ -159,16 +134,18 @@ def _own_writes(
     rows = writes[np.argsort(keys[writes], kind="stable")]
     last = np.searchsorted(keys[rows], keys[reads])
     first = np.searchsorted(keys[rows], touches.buffer[reads] * n_turns)
-    i, j = _ranges(np.where(last - first > MANY, last, first), last)
-    (begins, ends), (lowest, highest) = touches.boxes[:, :, reads[i]], touches.boxes[:, :, rows[j]]
+    place, j = ranges(np.where(last - first > MANY, last, first), last)
+    one, other = meeting(touches.boxes, reads[place], rows[j])
+    (begins, ends), (lowest, highest) = (touches.boxes.take(at, axis=2) for at in (one, other))
     sizes = np.maximum(0, np.minimum(ends, highest) - np.maximum(begins, lowest)).prod(axis=0)
-    shared = np.zeros(len(reads), dtype=np.int64)
-    np.add.at(shared, i, sizes)
-    i, j = i[sizes > 0], j[sizes > 0]
-    since = touches.turn[reads].copy()
-    np.minimum.at(since, i, touches.turn[rows[j]])
-    begins, ends = touches.boxes[:, :, reads]
-    return (reads[i], rows[j]), since, shared == np.maximum(0, ends - begins).prod(axis=0)
+    one, other, sizes = one[sizes > 0], other[sizes > 0], sizes[sizes > 0]
+    shared = np.zeros(len(touches.turn), dtype=np.int64)
+    np.add.at(shared, one, sizes)
+    since = touches.turn.copy()
+    np.minimum.at(since, one, touches.turn[other])
+    begins, ends = touches.boxes.take(reads, axis=2)
+    is_filled = shared[reads] == np.maximum(0, ends - begins).prod(axis=0)
+    return (one, other), since[reads], is_filled
 
 
 def _overwritten(touches: _Touches, reads: Ints, writes: Ints, since: Ints) -> Ints:
@@ -179,21 +156,11 @@ def _overwritten(touches: _Touches, reads: Ints, writes: Ints, since: Ints) -> I
     first = np.searchsorted(keys[rows], touches.root[reads] * n_turns + since + 1)
     last = np.searchsorted(keys[rows], keys[reads])
     is_long = last - first > MANY
-    i, j = _ranges(np.where(is_long, last, first), last)
+    i, j = ranges(np.where(is_long, last, first), last)
     one, other = reads[i], rows[j]
     is_other = touches.buffer[one] != touches.buffer[other]
-    one, other = one[is_other], other[is_other]
-    (begins, ends), (lowest, highest) = touches.boxes[:, :, one], touches.boxes[:, :, other]
-    meet = ((begins < highest) & (lowest < ends)).all(axis=0)
-    return np.append(one[meet], reads[is_long])
-
-
-def _ranges(first: Ints, last: Ints) -> tuple[Ints, Ints]:
-    """All i and j with first[i] <= j < last[i], in order."""
-    counts = np.maximum(0, last - first)
-    i = np.arange(len(counts)).repeat(counts)
-    before = np.cumsum(counts) - counts
-    return i, np.arange(len(i)) - before[i] + first[i]
+    one, _ = meeting(touches.boxes, one[is_other], other[is_other])
+    return np.append(one, reads[is_long])
 
 
 def _makers(
@@ -204,7 +171,7 @@ def _makers(
 ) -> tuple[Ints, Flags]:
     """By touch who made its data, as far as copies lead, and by buffer whether it is settled."""
     (reads, writes), unfinished, is_candidate = known
-    is_copy = np.array([is_plain_copy(task) for task in program.tasks], dtype=np.bool_)
+    is_copy = accesses.kinds.is_copy
     is_unfinished = np.zeros(len(program.tasks), dtype=np.bool_)
     is_unfinished[list(unfinished)] = True
     makers = np.full(len(touches.turn), UNKNOWN, dtype=np.int64)
@@ -231,7 +198,9 @@ def _sources(accesses: Accesses, writes: Ints) -> tuple[Ints, Flags]:
     """The reads from which copies take what they write, and whether that is the same data."""
     reads, is_same = sources_of(accesses, writes)
     source, target = accesses.buffer[reads], accesses.buffer[writes]
-    is_same &= (accesses.boxes[:, :, reads] == accesses.boxes[:, :, writes]).all(axis=(0, 1))
+    is_same &= (accesses.boxes.take(reads, axis=2) == accesses.boxes.take(writes, axis=2)).all(
+        axis=(0, 1)
+    )
     is_same &= accesses.n_axes[reads] == accesses.n_axes[writes]
     is_same &= accesses.tensors[source] == accesses.tensors[target]
     return reads, is_same

@@ -1,6 +1,6 @@
 """Does a task that computes with what lies outside the chip hold a way's ports meanwhile?"""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from tilewright.errors import Problem
 from tilewright.program.model import Program, Task
@@ -9,19 +9,22 @@ Ports = Mapping[str, Sequence[tuple[str, ...]]]
 """By external space the ports of each way out of it, or into it."""
 
 
-def stream_problems(program: Program) -> Iterator[Problem]:
-    """Tasks that read or write outside the chip through no port."""
+def stream_problems(program: Program, numbers: Iterable[int]) -> Iterator[Problem]:
+    """Tasks, of those with some numbers, that read or write outside the chip through no port."""
     ports_out = _ports(program, [(route.source, route.ports) for route in program.routes])
     ports_in = _ports(program, [(route.target, route.ports) for route in program.routes])
-    spaces = [buffer.space for buffer in program.buffers]
-    for task in program.tasks:
+    for task in map(program.tasks.__getitem__, numbers):
         if task.kind == "compute":
             for access in task.reads:
-                if spaces[access.buffer] in ports_out:
-                    yield from _not_held(task, "reads", spaces[access.buffer], ports_out)
+                if program.buffers[access.buffer].space in ports_out:
+                    yield from _not_held(
+                        task, "reads", program.buffers[access.buffer].space, ports_out
+                    )
             for access in task.writes:
-                if spaces[access.buffer] in ports_in:
-                    yield from _not_held(task, "writes", spaces[access.buffer], ports_in)
+                if program.buffers[access.buffer].space in ports_in:
+                    yield from _not_held(
+                        task, "writes", program.buffers[access.buffer].space, ports_in
+                    )
 
 
 def _ports(program: Program, ways: Sequence[tuple[str, tuple[str, ...]]]) -> Ports:

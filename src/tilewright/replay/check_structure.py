@@ -18,12 +18,8 @@ def structure_problems(timetable: Timetable, accesses: Accesses) -> Iterator[Pro
     """Names and indices that lead nowhere, and boxes that lie outside their buffers."""
     program = timetable.program
     yield from _counts(timetable)
-    begins, ends = accesses.buffer_boxes
-    is_forward = (begins <= ends).all(axis=0).tolist()
-    for number, buffer in enumerate(program.buffers):
-        is_known = buffer.space in program.space and buffer.size_bytes >= 0
-        if buffer.view is not None or not is_known or not is_forward[number]:
-            yield from _buffer_problems(program, number, buffer)
+    for number in _suspect_buffers(program, accesses):
+        yield from _buffer_problems(program, number, program.buffers[number])
     for role, buffers in (("given", program.given), ("results", program.results)):
         for buffer_number in buffers:
             if not 0 <= buffer_number < len(program.buffers):
@@ -38,12 +34,35 @@ def structure_problems(timetable: Timetable, accesses: Accesses) -> Iterator[Pro
             yield Problem(message=f"edge ({one}, {other}) names a task that does not exist")
 
 
+def _suspect_buffers(program: Program, accesses: Accesses) -> Sequence[int]:
+    """Buffers to be looked at: those not seen at once to lie where they can."""
+    spaces = {name: number for number, name in enumerate(program.space)}
+    buffers, n_buffers = program.buffers, len(program.buffers)
+    space = np.array([spaces.get(buffer.space, -1) for buffer in buffers], dtype=np.int64)
+    size_bytes = np.array([buffer.size_bytes for buffer in buffers], dtype=np.int64)
+    begins, ends = accesses.buffer_boxes
+    is_fine = (space >= 0) & (size_bytes >= 0) & (begins <= ends).all(axis=0)
+    is_view = np.array([buffer.view is not None for buffer in buffers], dtype=np.bool_)
+    exists = (accesses.roots >= 0) & (accesses.roots < n_buffers)
+    is_fine &= ~is_view | (exists & ~accesses.is_reshaped)
+    views = np.flatnonzero(is_fine & is_view)
+    root = accesses.roots[views]
+    n_axes = np.array([len(buffer.box) for buffer in buffers], dtype=np.int64)
+    begins, ends = (accesses.buffer_boxes + accesses.shifts).take(views, axis=2)
+    lowest, highest = accesses.buffer_boxes.take(root, axis=2)
+    is_inside = ((lowest <= begins) & (ends <= highest)).all(axis=0) & ~is_view[root]
+    is_fine[views] = is_inside & (space[views] == space[root]) & (n_axes[views] == n_axes[root])
+    suspects: list[int] = np.flatnonzero(~is_fine).tolist()
+    return suspects
+
+
 def _suspect_tasks(program: Program, accesses: Accesses, engines: set[str]) -> Sequence[int]:
     """Tasks to be looked at: those that touch something outside, or all if any names what does not
     exist."""
-    named = {name for t in program.tasks for name in (t.engine, *t.ports)}
-    after = list(chain.from_iterable(task.after for task in program.tasks))
-    are_tasks = not after or (min(after) >= 0 and max(after) < len(program.tasks))
+    named = {name for t in accesses.kinds.examples for name in (t.engine, *t.ports)}
+    waits = chain.from_iterable([task.after for task in program.tasks])
+    after = np.fromiter(waits, dtype=np.int64)
+    are_tasks = after.min(initial=0) >= 0 and after.max(initial=-1) < len(program.tasks)
     if named <= engines and are_tasks:
         return sorted(_tasks_outside(program, accesses))
     return range(len(program.tasks))
@@ -54,8 +73,8 @@ def _tasks_outside(program: Program, accesses: Accesses) -> set[int]:
     exists = (accesses.buffer >= 0) & (accesses.buffer < len(program.buffers))
     n_axes = np.array([len(buffer.box) for buffer in program.buffers], dtype=np.int64)
     rows = np.flatnonzero(exists)
-    buffer, (begins, ends) = accesses.buffer[rows], accesses.boxes[:, :, rows]
-    lowest, highest = accesses.buffer_boxes[:, :, buffer]
+    buffer, (begins, ends) = accesses.buffer[rows], accesses.boxes.take(rows, axis=2)
+    lowest, highest = accesses.buffer_boxes.take(buffer, axis=2)
     inside = ((lowest <= begins) & (begins <= ends) & (ends <= highest)).all(axis=0)
     is_fine = np.zeros(len(exists), dtype=np.bool_)
     is_fine[rows] = inside & (accesses.n_axes[rows] == n_axes[buffer])

@@ -1,140 +1,218 @@
 """Does a task read what its tile of an op needs?"""
 
-from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TypeVar
+from dataclasses import dataclass
+from itertools import chain
+from typing import Literal
 
 import numpy as np
 
 from tilewright.errors import Problem
-from tilewright.network.graph import Index, Network, Op, Operand
+from tilewright.network.graph import Index, Network, Op, Operand, Tensor
 from tilewright.network.kinds import KIND_CLASSES
 from tilewright.program.model import Box, Program, Task
 from tilewright.replay.check_accesses import Accesses
 from tilewright.replay.check_boxes import (
-    FEW_BOXES,
     Boxes,
     Ints,
     box_array,
     box_at,
+    boxes_at,
+    meeting,
     pairs_before,
+    ranges,
     text,
     uncovered,
 )
-
-Number = TypeVar("Number", int, Ints)
-"""One of a tile, or of many tiles at once."""
+from tilewright.replay.check_kinds import Flags, Kinds
 
 
-def tiles_of(program: Program, network: Network) -> list[Box | None]:
+@dataclass(frozen=True, slots=True, eq=False)
+class OpTiles:
+    """The tasks that do an op, in order, and their ranges along its dims."""
+
+    tasks: Ints
+    corners: Boxes
+    is_named: bool
+    """Whether no tile names a dim that the op lacks."""
+
+    @property
+    def boxes(self) -> list[Box]:
+        """The ranges, by task."""
+        return boxes_at(self.corners, self.corners.shape[1])
+
+    def only(self, is_wanted: Flags) -> "OpTiles":
+        """Some of them."""
+        if is_wanted.all():
+            return self
+        return OpTiles(self.tasks[is_wanted], self.corners[:, :, is_wanted], self.is_named)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Tiles:
+    """What tasks do of the ops of a network."""
+
+    of_op: Mapping[str, OpTiles]
+    """By op, of those that any task does, in the order of the network."""
+
+    def box(self, op: str, task: int) -> Box:
+        """The ranges of a task that does an op."""
+        tiles = self.of_op[op]
+        place = int(np.searchsorted(tiles.tasks, task))
+        return box_at(tiles.corners, place, tiles.corners.shape[1])
+
+
+def tiles_of(program: Program, network: Network, kinds: Kinds) -> Tiles:
     """By task its ranges along all dims of its op, if it has one.
 
     A dim that the task's tile does not name is whole.
     """
-    dims = {op.name: op.dims for op in network.ops}
-    return [None if task.op not in dims else _tile(task, dims[task.op]) for task in program.tasks]
+    numbers = {op.name: number for number, op in enumerate(network.ops)}
+    op_of = kinds.ints(lambda task: numbers.get(task.op, -1))
+    in_order = np.argsort(op_of, kind="stable")
+    bounds = np.searchsorted(op_of[in_order], np.arange(len(network.ops) + 1))
+    found = {}
+    for op, begin, end in zip(network.ops, bounds[:-1].tolist(), bounds[1:].tolist(), strict=True):
+        if begin < end:
+            found[op.name] = _op_tiles(program, op, in_order[begin:end])
+    return Tiles(found)
 
 
-def _tile(task: Task, dims: Sequence[tuple[str, int]]) -> Box:
-    if [dim for dim, _, _ in task.tile] == [dim for dim, _ in dims]:
-        return tuple([(begin, end) for _, begin, end in task.tile])
-    named = {dim: (begin, end) for dim, begin, end in task.tile}
+def _op_tiles(program: Program, op: Op, tasks: Ints) -> OpTiles:
+    tiles = [program.tasks[number].tile for number in tasks.tolist()]
+    dims = [dim for dim, _ in op.dims]
+    named = list(chain.from_iterable(chain.from_iterable(tiles)))
+    if named[::3] == dims * len(tiles) and {*map(len, tiles)} == {len(dims)}:
+        corners = np.array([named[1::3], named[2::3]], dtype=np.int64)
+        corners = corners.reshape(2, len(tiles), len(dims)).transpose(0, 2, 1)
+        return OpTiles(tasks, np.ascontiguousarray(corners), is_named=True)
+    boxes = [_tile(tile, op.dims) for tile in tiles]
+    return OpTiles(tasks, box_array(boxes, len(dims)), is_named={*dims}.issuperset(named[::3]))
+
+
+def _tile(tile: Sequence[tuple[str, int, int]], dims: Sequence[tuple[str, int]]) -> Box:
+    named = {dim: (begin, end) for dim, begin, end in tile}
     return tuple([named.get(dim, (0, size)) for dim, size in dims])
 
 
+Wanted = tuple[Op, Operand, Ints, Boxes]
+"""An operand of an op, tasks, and their ranges along the op's dims."""
+
+
+def needed_boxes(tensors: Mapping[str, Tensor], wanted: Sequence[Wanted], n_axes: int) -> Boxes:
+    """As `needed_by_tile`, of many tiles, one operand behind the other."""
+    counts = [len(tasks) for _, _, tasks, _ in wanted]
+    ends = np.cumsum(counts).tolist()
+    n_loops = max((len(op.dims) for op, _, _, _ in wanted), default=0)
+    tiles = np.zeros((2, max(1, n_loops), sum(counts)), dtype=np.int64)
+    for (op, _, _, corners), count, end in zip(wanted, counts, ends, strict=True):
+        tiles[:, : len(op.dims), end - count : end] = corners
+    offset, reach, divisor, size, *terms = _figures(tensors, wanted, n_axes).repeat(counts, axis=2)
+    first, last = offset, offset + reach
+    for loop, factor in zip(terms[::2], terms[1::2], strict=True):
+        begin, end = np.take_along_axis(tiles, np.broadcast_to(loop, (2, *loop.shape)), axis=1)
+        low, high = np.where(factor > 0, (begin, end - 1), (end - 1, begin))
+        first, last = first + factor * low, last + factor * high
+    begins = np.maximum(0, -(-first // divisor))
+    return np.array([begins, np.maximum(begins, np.minimum(size, last // divisor + 1))])
+
+
+def _figures(tensors: Mapping[str, Tensor], wanted: Sequence[Wanted], n_axes: int) -> Ints:
+    """Of each axis of operands the offset, reach, divisor and size, and of its terms loop and
+    factor, as [figure, axis, operand]; an axis that one lacks is 0:1."""
+    rows: list[list[int]] = []
+    for op, operand, _, _ in wanted:
+        loops = {dim: loop for loop, (dim, _) in enumerate(op.dims)}
+        shape = tensors[operand.tensor].shape
+        if operand.index is None:
+            rows += [[0, size - 1, 1, size] for size in shape]
+        else:
+            for index, size in zip(operand.index, shape, strict=True):
+                terms = [n for dim, factor in index.terms for n in (loops[dim], factor)]
+                rows.append([index.offset, index.reach, index.divisor, size, *terms])
+        rows += [[0, 0, 1, 1]] * (n_axes - len(shape))
+    longest = max(map(len, rows), default=4)
+    padded = [row + [0] * (longest - len(row)) for row in rows]
+    return np.array(padded, dtype=np.int64).reshape(len(wanted), n_axes, longest).T
+
+
 def tile_problems(
-    program: Program, network: Network, accesses: Accesses, tiles: Sequence[Box | None]
+    program: Program, network: Network, accesses: Accesses, tiles: Tiles, made: Boxes
 ) -> Iterator[Problem]:
-    """Compute tasks that lack a part of an input.
+    """Compute tasks that lack a part of an input; `made` is by task what its op makes.
 
     What they write need not be all they make: elements that nobody reads may be left out, and
     whether those that somebody reads are there is seen when they are read.
     """
-    suspects: list[tuple[int, int, str, Box]] = []
-    tasks_of = _tasks_by_op(program)
-    reads = _Reads(program, accesses, tasks_of)
-    for op in network.ops:
-        if KIND_CLASSES[op.kind] == "move" or op.name not in tasks_of:
-            continue
-        numbers = tasks_of[op.name]
-        boxes = [tiles[number] or () for number in numbers]
-        corners = box_array(boxes, len(op.dims)) if len(boxes) > FEW_BOXES else None
-        for place, operand in enumerate(op.inputs):
-            shape = network.by_name[operand.tensor].shape
-            if corners is None:
-                needs = dict(enumerate([needed_by_tile(op, operand, box, shape) for box in boxes]))
-            else:
-                rows, readers = reads.of(op.name, operand.tensor)
-                read = accesses.boxes[:, : len(shape), rows]
-                needs = _not_covered(needed_by_tiles(op, operand, corners, shape), read, readers)
-            suspects += [(numbers[at], place, operand.tensor, needs[at]) for at in needs]
-    for number, _, tensor, need in sorted(suspects):
-        yield from _missing_part(program, program.tasks[number], tensor, need)
     ops = {op.name: op for op in network.ops}
-    for number, task in enumerate(program.tasks):
-        if task.fused and tiles[number] is not None:
-            for tensor, need in _needed_by_fused(network, ops, task, tiles[number] or ()):
-                yield from _missing_part(program, task, tensor, need)
+    is_compute = accesses.kinds.flags(lambda task: task.kind == "compute")
+    wanted: list[Wanted] = []
+    for name, done in tiles.of_op.items():
+        if KIND_CLASSES[ops[name].kind] != "move":
+            own = done.only(is_compute[done.tasks])
+            wanted += [(ops[name], operand, own.tasks, own.corners) for operand in ops[name].inputs]
+    yield from _lacking(program, network, accesses, wanted)
+    fused = list(_wanted_by_fused(network, accesses.kinds, tiles, made))
+    yield from _lacking(program, network, accesses, fused)
 
 
-def _needed_by_fused(
-    network: Network, ops: Mapping[str, Op], task: Task, tile: Box
-) -> Iterator[tuple[str, Box]]:
+def _wanted_by_fused(network: Network, kinds: Kinds, tiles: Tiles, made: Boxes) -> Iterator[Wanted]:
     """What fused ops need beside the result that they are applied to."""
-    result = ops[task.op].outputs[0]
-    passed = [result.tensor]
-    for op in (ops[name] for name in task.fused if name in ops):
-        others = [operand for operand in op.inputs if operand.tensor not in passed]
-        if others:
-            made = needed_by_tile(ops[task.op], result, tile, network.by_name[result.tensor].shape)
-            axes = zip(op.outputs[0].index or (), made, strict=False)
-            walked = {dim: ends for axis, ends in axes for dim, _ in axis.terms[:1]}
-            ranges = tuple([walked.get(dim, (0, size)) for dim, size in op.dims])
-            for operand in others:
-                shape = network.by_name[operand.tensor].shape
-                yield operand.tensor, needed_by_tile(op, operand, ranges, shape)
-        passed.append(op.outputs[0].tensor)
+    ops = {op.name: op for op in network.ops}
+    for host, fused in dict.fromkeys((task.op, task.fused) for task in kinds.examples):
+        if host not in tiles.of_op or not fused:
+            continue
+        is_host = np.array([task.fused == fused for task in kinds.examples], dtype=np.bool_)
+        tasks = tiles.of_op[host].tasks
+        tasks = tasks[is_host[kinds.number[tasks]]]
+        passed = [ops[host].outputs[0].tensor]
+        passing = made[:, : len(network.by_name[passed[0]].shape), tasks]
+        for op in (ops[name] for name in fused if name in ops):
+            others = [operand for operand in op.inputs if operand.tensor not in passed]
+            if others:
+                corners = _walked(op, passing)
+                yield from ((op, operand, tasks, corners) for operand in others)
+            passed.append(op.outputs[0].tensor)
 
 
-def _tasks_by_op(program: Program) -> dict[str, list[int]]:
-    """By op the tasks that compute it."""
-    found: dict[str, list[int]] = defaultdict(list)
-    for number, task in enumerate(program.tasks):
-        if task.kind == "compute":
-            found[task.op].append(number)
-    return found
+def _walked(op: Op, results: Boxes) -> Boxes:
+    """The ranges of an op's loops that lead to some boxes of its result."""
+    corners = np.zeros((2, len(op.dims), results.shape[2]), dtype=np.int64)
+    corners[1] = np.array([size for _, size in op.dims], dtype=np.int64)[:, None]
+    places = {dim: place for place, (dim, _) in enumerate(op.dims)}
+    for at, axis in enumerate((op.outputs[0].index or ())[: results.shape[1]]):
+        for dim, _ in axis.terms[:1]:
+            corners[:, places[dim]] = results[:, at]
+    return corners
 
 
-class _Reads:
-    """What the tasks that compute an op read of a tensor."""
+def _lacking(
+    program: Program, network: Network, accesses: Accesses, wanted: Sequence[Wanted]
+) -> Iterator[Problem]:
+    """Tasks that do not read all that is wanted.
 
-    def __init__(
-        self, program: Program, accesses: Accesses, tasks_of: Mapping[str, Sequence[int]]
-    ) -> None:
-        self.tensor_numbers = accesses.tensor_numbers
-        self.op_numbers = {op: number for number, op in enumerate(tasks_of)}
-        self.place = np.full(len(program.tasks), -1, dtype=np.int64)
-        op = np.full(len(program.tasks), -1, dtype=np.int64)
-        for number, tasks in enumerate(tasks_of.values()):
-            op[tasks] = number
-            self.place[tasks] = np.arange(len(tasks))
-        self.task = accesses.task
-        rows = np.flatnonzero(~accesses.is_write & (op[accesses.task] >= 0))
-        keys = self._key(op[accesses.task[rows]], accesses.tensors[accesses.buffer[rows]])
-        order = np.argsort(keys, kind="stable")
-        self.rows, self.keys = rows[order], keys[order]
-
-    def _key(self, op: Number, tensor: Number) -> Number:
-        return op * len(self.tensor_numbers) + tensor
-
-    def of(self, op: str, tensor: str) -> tuple[Ints, Ints]:
-        """The accesses, and by which of the op's tasks they are."""
-        if tensor not in self.tensor_numbers:
-            return self.rows[:0], self.rows[:0]
-        key = self._key(self.op_numbers[op], self.tensor_numbers[tensor])
-        first, last = np.searchsorted(self.keys, (key, key + 1)).tolist()
-        rows = self.rows[first:last]
-        return rows, self.place[self.task[rows]]
+    They do if it lies in one of the boxes that they read of the tensor, or if these do not overlap
+    and share as many elements with it as it has; others are looked at one by one.
+    """
+    numbers, tensors = accesses.tensor_numbers, [operand.tensor for _, operand, _, _ in wanted]
+    if not tensors:
+        return
+    needs = needed_boxes(network.by_name, wanted, accesses.boxes.shape[1])
+    task = np.concatenate([tasks for _, _, tasks, _ in wanted])
+    of = np.arange(len(wanted)).repeat([len(tasks) for _, _, tasks, _ in wanted])
+    tensor = np.array([numbers.get(name, len(numbers)) for name in tensors], dtype=np.int64)[of]
+    reads = np.flatnonzero(~accesses.is_write)
+    keys = accesses.task * (len(numbers) + 1) + accesses.tensors[accesses.buffer]
+    reads = reads[np.argsort(keys[reads], kind="stable")]
+    need_keys = task * (len(numbers) + 1) + tensor
+    sides: tuple[Literal["left"], Literal["right"]] = ("left", "right")
+    i, j = ranges(*(np.searchsorted(keys[reads], need_keys, side=side) for side in sides))
+    is_covered = _covered(needs, i, accesses.boxes.take(reads[j], axis=2))
+    rows = np.flatnonzero(~is_covered)
+    for row in rows[np.lexsort((rows, task[rows]))].tolist():
+        n_axes = len(network.by_name[tensors[of[row]]].shape)
+        need = box_at(needs, row, n_axes)
+        yield from _missing_part(program, program.tasks[int(task[row])], tensors[of[row]], need)
 
 
 def needed_by_tile(op: Op, operand: Operand, tile: Box, shape: tuple[int, ...]) -> Box:
@@ -148,53 +226,34 @@ def needed_by_tile(op: Op, operand: Operand, tile: Box, shape: tuple[int, ...]) 
     return tuple([(begin, max(begin, end)) for begin, end in zip(starts, stops, strict=True)])
 
 
-def needed_by_tiles(op: Op, operand: Operand, tiles: Boxes, shape: tuple[int, ...]) -> Boxes:
-    """The same of many tiles."""
-    begins, ends = tiles
-    needs = np.zeros((2, len(shape), begins.shape[1]), dtype=np.int64)
-    needs[1] = np.array(shape, dtype=np.int64)[:, None]
-    ranges = {dim: (begins[at], ends[at]) for at, (dim, _) in enumerate(op.dims)}
-    for axis, index in enumerate(operand.index or ()):
-        begin, end = _positions(index, ranges)
-        needs[0, axis] = np.maximum(0, begin)
-        needs[1, axis] = np.maximum(needs[0, axis], np.minimum(shape[axis], end))
-    return needs
-
-
-def _positions(
-    index: Index, ranges: Mapping[str, tuple[Number, Number]]
-) -> tuple[Number | int, Number | int]:
+def _positions(index: Index, ranges: Mapping[str, tuple[int, int]]) -> tuple[int, int]:
     """From the first to behind the last position on an axis, which may lie in the padding."""
-    first: Number | int = index.offset
-    last: Number | int = index.offset + index.reach
+    first, last = index.offset, index.offset + index.reach
     for dim, factor in index.terms:
         begin, end = ranges[dim]
         low, high = (begin, end - 1) if factor > 0 else (end - 1, begin)
-        first = first + factor * low
-        last = last + factor * high
+        first += factor * low
+        last += factor * high
     return -(-first // index.divisor), last // index.divisor + 1
 
 
-def _not_covered(needs: Boxes, boxes: Boxes, readers: Ints) -> dict[int, Box]:
-    """Tiles whose need is not seen to lie in boxes that they read, and the need.
-
-    It does if it lies in one of them, or if they do not overlap and share as many elements with it
-    as it has.
-    """
-    (begins, ends), (lowest, highest) = needs[:, :, readers], boxes
+def _covered(needs: Boxes, readers: Ints, boxes: Boxes) -> Flags:
+    """By need whether it is seen to lie in boxes; `readers` says of each box whose it is."""
+    (begins, ends), (lowest, highest) = needs.take(readers, axis=2), boxes
     is_inside = ((lowest <= begins) & (ends <= highest)).all(axis=0)
     is_covered = np.zeros(needs.shape[2], dtype=np.bool_)
     is_covered[readers[is_inside]] = True
-    if not is_covered.all():
+    rest = np.flatnonzero(~is_covered[readers])
+    if len(rest):
+        readers, boxes = readers[rest], boxes.take(rest, axis=2)
+        both = np.minimum(ends[:, rest], boxes[1]), np.maximum(begins[:, rest], boxes[0])
         shared = np.zeros(needs.shape[2], dtype=np.int64)
-        both = np.minimum(ends, highest), np.maximum(begins, lowest)
         np.add.at(shared, readers, np.maximum(0, both[0] - both[1]).prod(axis=0))
         is_apart = np.ones(needs.shape[2], dtype=np.bool_)
         for i, j in pairs_before(np.searchsorted(readers, readers, side="right")):
-            meet = ((lowest[:, i] < highest[:, j]) & (lowest[:, j] < highest[:, i])).all(axis=0)
-            is_apart[readers[i[meet]]] = False
+            is_apart[readers[meeting(boxes, i, j)[0]]] = False
         is_covered |= is_apart & (shared == (needs[1] - needs[0]).prod(axis=0))
-    return {at: box_at(needs, at, needs.shape[1]) for at in np.flatnonzero(~is_covered).tolist()}
+    return is_covered
 
 
 def _missing_part(program: Program, task: Task, tensor: str, need: Box) -> Iterator[Problem]:

@@ -9,14 +9,15 @@ import numpy as np
 from tilewright.errors import Problem
 from tilewright.program.model import Engine, Timetable
 from tilewright.replay.check_boxes import Ints
+from tilewright.replay.check_kinds import Kinds
 
 
-def time_problems(timetable: Timetable) -> Iterator[Problem]:
+def time_problems(timetable: Timetable, kinds: Kinds) -> Iterator[Problem]:
     """Wrong slots, engines and ports that do two things at once, tasks that do not wait."""
     starts, ends = slot_times(timetable)
-    yield from _slot_problems(timetable, starts, ends)
-    yield from _engine_problems(timetable, starts, ends)
-    yield from _port_problems(timetable, starts, ends)
+    yield from _slot_problems(timetable, kinds, starts, ends)
+    yield from _engine_problems(timetable, kinds, starts, ends)
+    yield from _port_problems(timetable, kinds, starts, ends)
     yield from _order_problems(timetable, starts, ends)
 
 
@@ -34,12 +35,14 @@ def slot_times(timetable: Timetable) -> tuple[Ints, Ints]:
     return starts, ends
 
 
-def _slot_problems(timetable: Timetable, starts: Ints, ends: Ints) -> Iterator[Problem]:
+def _slot_problems(
+    timetable: Timetable, kinds: Kinds, starts: Ints, ends: Ints
+) -> Iterator[Problem]:
     count = {engine.name: engine.count for engine in timetable.program.engines}
     tasks = timetable.program.tasks
-    cycles = np.array([task.cycles for task in tasks], dtype=np.int64)
-    instances = np.array([slot.instance for slot in timetable.slots], dtype=np.int64)
-    counts = np.array([count[task.engine] for task in tasks], dtype=np.int64)
+    cycles = kinds.ints(lambda task: task.cycles)
+    counts = kinds.ints(lambda task: count[task.engine])
+    instances = _instances(timetable)
     is_wrong = (starts < 0) | (ends - starts != cycles) | (instances < 0) | (instances >= counts)
     for number in np.flatnonzero(is_wrong).tolist():
         task, slot = tasks[number], timetable.slots[number]
@@ -57,23 +60,29 @@ def _slot_problems(timetable: Timetable, starts: Ints, ends: Ints) -> Iterator[P
             )
 
 
-def _engine_problems(timetable: Timetable, starts: Ints, ends: Ints) -> Iterator[Problem]:
+def _instances(timetable: Timetable) -> Ints:
+    return np.array([slot.instance for slot in timetable.slots], dtype=np.int64)
+
+
+def _engine_problems(
+    timetable: Timetable, kinds: Kinds, starts: Ints, ends: Ints
+) -> Iterator[Problem]:
     """In order of start, a task may only begin when all before it on its instance have ended."""
+    names = [engine.name for engine in timetable.program.engines]
+    engines, instances = kinds.ints(lambda task: names.index(task.engine)), _instances(timetable)
+    in_order = np.lexsort((ends, starts, instances, engines))
+    before, behind = in_order[:-1], in_order[1:]
+    is_same = (engines[before] == engines[behind]) & (instances[before] == instances[behind])
+    # If none begins before its neighbour has ended, all before that one have ended too.
+    if not (is_same & (starts[behind] < ends[before])).any():
+        return
     queues: dict[tuple[str, int], list[int]] = defaultdict(list)
-    for number, (task, slot) in enumerate(
-        zip(timetable.program.tasks, timetable.slots, strict=True)
-    ):
-        queues[task.engine, slot.instance].append(number)
+    for number in range(len(starts)):
+        queues[names[engines[number]], int(instances[number])].append(number)
     for (engine, instance), numbers in queues.items():
-        queue = np.array(numbers, dtype=np.int64)
-        queue = queue[np.lexsort((queue, ends[queue], starts[queue]))]
-        # If none begins before its neighbour has ended, all before that one have ended too.
-        if (starts[queue[1:]] >= ends[queue[:-1]]).all():
-            continue
-        latest, *others = queue.tolist()
-        for number in others:
-            start, end = _times(timetable, number)
-            busy_until = timetable.slots[latest].end_cycle
+        times = [(*_times(timetable, number), number) for number in numbers]
+        (_, busy_until, latest), *others = sorted(times)
+        for start, end, number in others:
             if start < busy_until:
                 yield Problem(
                     message=f"{cycles_text(timetable, latest)} and "
@@ -81,18 +90,17 @@ def _engine_problems(timetable: Timetable, starts: Ints, ends: Ints) -> Iterator
                     f"at cycles {start} to {min(end, busy_until)}"
                 )
             if end > busy_until:
-                latest = number
+                busy_until, latest = end, number
 
 
-def _port_problems(timetable: Timetable, starts: Ints, ends: Ints) -> Iterator[Problem]:
+def _port_problems(
+    timetable: Timetable, kinds: Kinds, starts: Ints, ends: Ints
+) -> Iterator[Problem]:
     engine_of = {engine.name: engine for engine in timetable.program.engines}
-    holders: dict[str, list[int]] = defaultdict(list)
-    for number, task in enumerate(timetable.program.tasks):
-        for port in task.ports:
-            holders[port].append(number)
-    setup = np.array([task.setup_cycles for task in timetable.program.tasks], dtype=np.int64)
-    for port, numbers in holders.items():
-        holding = np.array(numbers, dtype=np.int64)
+    setup = kinds.ints(lambda task: task.setup_cycles)
+    for port in dict.fromkeys(port for task in kinds.examples for port in task.ports):
+        lanes = np.array([task.ports.count(port) for task in kinds.examples], dtype=np.int64)
+        holding = np.arange(len(starts)).repeat(lanes[kinds.number])
         holding = holding[(starts + setup)[holding] < ends[holding]]
         begins, stops = np.sort((starts + setup)[holding]), np.sort(ends[holding])
         # How many have begun, up to each of them, less how many have ended by then.

@@ -8,8 +8,9 @@ import numpy as np
 
 from tilewright.errors import Problem
 from tilewright.program.model import Access, Program, SpaceKind, Task, TaskKind
-from tilewright.replay.check_accesses import Accesses, Flags, sources_of
+from tilewright.replay.check_accesses import Accesses, sources_of
 from tilewright.replay.check_boxes import text, volume
+from tilewright.replay.check_kinds import Flags
 
 ENDS: Final[dict[TaskKind, tuple[tuple[SpaceKind, ...], tuple[SpaceKind, ...]]]] = {
     "load": (("external", "source"), ("scratchpad",)),
@@ -48,14 +49,16 @@ def _suspects(
     """Tasks, in order, that may have problems: those not seen to be fine all at once."""
     is_suspect = np.zeros(len(program.tasks), dtype=np.bool_)
     is_suspect[accesses.task[_wrong_touches(program, accesses, cores)]] = True
-    is_copy = np.array([is_plain_copy(task) for task in program.tasks], dtype=np.bool_)
+    is_copy = accesses.kinds.is_copy
     counts = np.bincount(2 * accesses.task + accesses.is_write, minlength=2 * len(is_copy))
     n_reads, n_writes = counts.reshape(-1, 2).T
     is_paired = (n_writes > 0) & ((n_reads == 1) | (n_reads == n_writes))
     is_suspect |= is_copy & ~is_paired
     writes = np.flatnonzero(accesses.is_write & (is_copy & is_paired)[accesses.task])
     reads, _ = sources_of(accesses, writes)
-    is_same = (accesses.boxes[:, :, reads] == accesses.boxes[:, :, writes]).all(axis=(0, 1))
+    is_same = (accesses.boxes.take(reads, axis=2) == accesses.boxes.take(writes, axis=2)).all(
+        axis=(0, 1)
+    )
     is_same &= accesses.n_axes[reads] == accesses.n_axes[writes]
     is_suspect[accesses.task[writes[~is_same]]] = True
     suspects: list[int] = np.flatnonzero(is_suspect).tolist()
@@ -69,10 +72,10 @@ def _wrong_touches(program: Program, accesses: Accesses, cores: Mapping[str, int
     may_touch = np.array(
         [[[space in side for space in space_kinds] for side in ENDS[kind]] for kind in kinds]
     )
-    by_task = [(kinds.index(task.kind), _number(cores[task.engine])) for task in program.tasks]
+    kind = accesses.kinds.ints(lambda task: kinds.index(task.kind))[accesses.task]
+    core = accesses.kinds.ints(lambda task: _number(cores[task.engine]))[accesses.task]
     place = {s.name: (space_kinds.index(s.kind), _number(s.core)) for s in program.spaces}
     by_buffer = [place[buffer.space] for buffer in program.buffers]
-    kind, core = np.array(by_task, dtype=np.int64).reshape(-1, 2)[accesses.task].T
     space_kind, owner = np.array(by_buffer, dtype=np.int64).reshape(-1, 2)[accesses.buffer].T
     is_wrong: Flags = (
         (owner != core) & (owner >= 0) & (core >= 0) & (kind == kinds.index("compute"))
@@ -90,11 +93,6 @@ def copies(task: Task) -> Sequence[tuple[Access, Access]]:
     if len(task.reads) == 1:
         return [(task.reads[0], write) for write in task.writes]
     return list(zip(task.reads, task.writes, strict=False))
-
-
-def is_plain_copy(task: Task) -> bool:
-    """Whether a task moves bytes as they are; a transfer with an op makes another tensor."""
-    return task.kind != "compute" and not task.op
 
 
 def _wrong_spaces(

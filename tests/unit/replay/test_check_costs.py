@@ -256,6 +256,16 @@ def test_a_core_with_a_model_of_its_own_does_nothing_for_nothing(
     assert message in [problem.message for problem in found]
 
 
+def test_a_tile_of_nothing_is_told_and_asks_no_model() -> None:
+    def emptied(task: Task) -> Task:
+        first, (dim, begin, _), *rest = task.tile
+        return replace(task, tile=(first, (dim, begin, begin), *rest))
+
+    wrong = on_ethos_with("block1.pointwise", emptied)
+    found = problems(wrong, on_ethos().network, on_ethos().machine)
+    assert any(problem.message.startswith("no task computes ") for problem in found)
+
+
 def test_products_are_charged() -> None:
     wrong = on_ethos_with("block1.pointwise", charged(0, Charge("array", 0, 0, 1.0)))
     found = problems(wrong, on_ethos().network, on_ethos().machine)

@@ -12,6 +12,7 @@ from tilewright.network.graph import Network
 from tilewright.network.nests import matmul
 from tilewright.program.lower import prepare
 from tilewright.program.model import Access, Charge, Program, Task
+from tilewright.replay.check_kinds import kinds_of
 from tilewright.replay.check_mappings import mapping_problems
 from tilewright.replay.check_tiles import tiles_of
 
@@ -53,7 +54,8 @@ def product() -> Task:
 def said(task: Task) -> list[str]:
     program: Program = replace(Draft().timetable().program, tasks=(task,), mappings=(mapping(),))
     network = product_network()
-    found = mapping_problems(program, network, tiles_of(program, network))
+    tiles = tiles_of(program, network, kinds_of(program))
+    found = mapping_problems(program, network, tiles, range(len(program.tasks)))
     return [problem.message for problem in found]
 
 

@@ -10,17 +10,22 @@ import pytest
 from tests.draft_changes import change_task, number, task
 from tests.timetable_builder import CMX, DRAM, Draft, views_draft, views_network
 
+from tilewright.errors import Problem
 from tilewright.network.build import NetworkBuilder
 from tilewright.network.graph import Network
 from tilewright.network.nests import elementwise
 from tilewright.program.model import Access, Charge, Engine, Program, Route, Task
+from tilewright.replay import check_routes
 from tilewright.replay.check import problems
-from tilewright.replay.check_routes import route_problems
 
 
 @pytest.fixture
 def draft() -> Draft:
     return views_draft()
+
+
+def route_problems(program: Program, network: Network) -> list[Problem]:
+    return list(check_routes.route_problems(program, network, range(len(program.tasks))))
 
 
 def found(draft: Draft) -> list[str]:
@@ -168,7 +173,7 @@ class TestSeveralTargets:
     """
 
     def test_what_goes_to_two_places_is_read_once_and_written_twice(self) -> None:
-        assert list(route_problems(*two_targets())) == []
+        assert route_problems(*two_targets()) == []
 
     @pytest.mark.parametrize(
         ("name", "cycles", "expected"),

@@ -1,14 +1,16 @@
 """What a tile of an op needs of an operand, against a walk over its points."""
 
 import random
+from collections.abc import Sequence
 from itertools import product
 
+import numpy as np
 import pytest
 
-from tilewright.network.graph import Index, Op, Operand
+from tilewright.network.graph import Index, Op, Operand, Tensor
 from tilewright.program.model import Box
-from tilewright.replay.check_boxes import box_array, box_at
-from tilewright.replay.check_tiles import needed_by_tile, needed_by_tiles
+from tilewright.replay.check_boxes import box_array, boxes_at
+from tilewright.replay.check_tiles import needed_boxes, needed_by_tile
 
 SIZES = {"OY": 6, "FY": 3, "K": 4}
 
@@ -49,6 +51,20 @@ def walked(index: Index, tile: Box, size: int) -> tuple[int, int]:
     return (inside[0], inside[-1] + 1) if inside else (0, 0)
 
 
+def needed_together(op: Op, tiles: Sequence[Box], shape: tuple[int, int]) -> list[Box]:
+    """What tiles need of an op's input, behind what they need of its result."""
+    tensors = {
+        "x": Tensor(name="x", shape=shape, bits=8, role="activation"),
+        "y": Tensor(name="y", shape=(SIZES["K"],), bits=8, role="activation"),
+    }
+    tasks, corners = np.arange(len(tiles)), box_array(tiles, len(SIZES))
+    wanted = [(op, operand, tasks, corners) for operand in op.operands]
+    found = needed_boxes(tensors, wanted, 3)
+    assert (found[:, 2] == [[0], [1]]).all()
+    assert boxes_at(found[:, :, : len(tiles)], 1) == [(tile[2],) for tile in tiles]
+    return boxes_at(found[:, :, len(tiles) :], 2)
+
+
 @pytest.mark.parametrize("seed", range(100))
 def test_what_tiles_need_is_what_their_points_reach(seed: int) -> None:
     generator = random.Random(seed)
@@ -57,8 +73,7 @@ def test_what_tiles_need_is_what_their_points_reach(seed: int) -> None:
     operand, op = op_reading(indices)
     tiles = [random_tile(generator) for _ in range(8)]
     one_by_one = [needed_by_tile(op, operand, tile, shape) for tile in tiles]
-    together = needed_by_tiles(op, operand, box_array(tiles, len(SIZES)), shape)
-    assert [box_at(together, at, 2) for at in range(len(tiles))] == one_by_one
+    assert needed_together(op, tiles, shape) == one_by_one
     for tile, need in zip(tiles, one_by_one, strict=True):
         for index, size, (begin, end) in zip(indices, shape, need, strict=True):
             wanted = walked(index, tile, size)
@@ -69,5 +84,4 @@ def test_without_an_index_all_is_needed() -> None:
     operand, op = op_reading(None)
     tile = ((0, 1), (0, 1), (0, 1))
     assert needed_by_tile(op, operand, tile, (3, 5)) == ((0, 3), (0, 5))
-    together = needed_by_tiles(op, operand, box_array([tile, tile], 3), (3, 5))
-    assert [box_at(together, at, 2) for at in range(2)] == [((0, 3), (0, 5))] * 2
+    assert needed_together(op, [tile, tile], (3, 5)) == [((0, 3), (0, 5))] * 2
