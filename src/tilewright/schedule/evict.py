@@ -99,7 +99,7 @@ def _moving_cycles(state: State, root: int) -> int | None:
 
 def is_clean(state: State, held: Held) -> bool:
     """Whether what is held exists elsewhere and can be fetched from there."""
-    if not held.whole or held.writer < 0:
+    if not held.whole:
         return False
     if held.writer >= state.n_tasks:
         return not state.added[held.writer - state.n_tasks].recomputed
@@ -289,7 +289,7 @@ def can_recompute(state: State, root: int, held: list[Held]) -> bool:
     if not _may_recompute(state, root) or len(held) != 1:
         return False
     writer = held[0].writer
-    if not 0 <= writer < state.n_tasks or not held[0].whole:
+    if writer >= state.n_tasks or not held[0].whole:
         return False
     tables = state.tables
     if not is_repeatable(tables, root, writer):
