@@ -127,12 +127,20 @@ class _Sizes:
     def all_proposals(self) -> list[_Proposal]:
         """Proposals of all strategies, the most promising first."""
         found: list[_Proposal] = []
-        for strategy, share in reversed(self._believed()):
-            if share / NEARLY < min((proposal.size for proposal in found), default=inf):
+        believed = self._believed()
+        for number, (strategy, share) in reversed([*enumerate(believed)]):
+            # It was chosen for less memory than the one before it takes.
+            if number and self._is_beaten(strategy, *believed[number - 1]):
+                continue
+            if share / NEARLY < min([proposal.size for proposal in found], default=inf):
                 found += self._proposals(strategy, share)
         if not found:
             found += self._proposals(PLAIN, FIRST_SHARE)
         return sorted(found, key=lambda proposal: (proposal.cost, proposal.size))
+
+    def _is_beaten(self, strategy: Strategy, other: Strategy, share: float) -> bool:
+        """Whether a strategy does not fit in a size in which another one does."""
+        return not self.at(share, strategy) and bool(self.at(share, other))
 
     def _believed(self) -> list[tuple[Strategy, float]]:
         """Strategies with less and less memory, and how much the choice of cascades believes in."""

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
 from tilewright.errors import InputError
 from tilewright.placement.bounds import granularity, simple_bound
@@ -34,6 +35,8 @@ class PackOptions:
     """Whether to look for the lowest placement if none fits, to say how much more would do."""
     # Beyond this many buffers that hang together only the heuristics are tried.
     largest_exact_part: int = 4_000
+    settles_largest: bool = False
+    """Whether these also try to place the largest buffers exactly, and others around them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -103,15 +106,27 @@ def _pack_parts(
 
 
 def _pack_part(buffers: Sequence[Buffer], needs: _Needs, options: PackOptions) -> _PartResult:
-    best = portfolio(buffers, needs.goal_bytes)
+    if len(buffers) == 1 and buffers[0].address is None and len(buffers[0].lives) == 1:
+        # Nothing is in its way, and there may be hundreds of such parts.
+        alone = Candidate(method="linear scan", addresses=(0,), peak_bytes=buffers[0].size_bytes)
+        return _PartResult(candidate=alone, bound_bytes=needs.bound_bytes, nodes=0)
+    is_large = len(buffers) > options.largest_exact_part
+    settle = partial(_settled, options=options) if is_large and options.settles_largest else None
+    best = portfolio(buffers, needs.goal_bytes, settle)
     if best.peak_bytes <= needs.goal_bytes:
         return _PartResult(candidate=best, bound_bytes=needs.bound_bytes, nodes=0)
     bound, nodes = needs.bound_bytes, 0
-    if len(buffers) <= options.largest_exact_part:
+    if not is_large:
         best, bound, nodes = _improved(buffers, needs, options, best)
     if nodes == 0 or best.method != _EXACT:
         best = _climbed(buffers, needs, options, best)
     return _PartResult(candidate=best, bound_bytes=bound, nodes=nodes)
+
+
+def _settled(buffers: Sequence[Buffer], options: PackOptions) -> tuple[int, ...]:
+    """Addresses of the largest buffers of a part, packed as tightly as if there were no others."""
+    few = replace(options, climb_evaluations=0, largest_exact_part=len(buffers))
+    return pack(PlacementProblem(buffers=tuple(buffers)), few).addresses
 
 
 def _improved(

@@ -56,11 +56,11 @@ class TaskCosts:
         return self._with_fused(self._vector_cost(stage, tile, reads, writes), stage, passing)
 
     def _array_cost(self, stage: Stage, tile: Tile, passing: int | None) -> TileCost:
-        sums = _sums(stage, tile)
+        sums = tile.sums
         key = (stage.op.name, tile.shape, sums.continued, sums.unfinished, passing)
         found = self._on_array.get(key)
         if found is None:
-            found = self.costs.of_stage(stage, tile.lengths, sums)
+            found = self.costs.of_stage(stage, tile.lengths, _sums(stage, tile))
             found = self._on_array[key] = self._with_fused(found, stage, passing)
         return found
 

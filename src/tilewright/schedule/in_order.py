@@ -5,6 +5,7 @@ that is alive at any step of the program fits: whoever gets an address waits for
 """
 
 from collections.abc import Mapping
+from dataclasses import replace
 from itertools import accumulate
 
 from tilewright.placement.pack import PackOptions, pack
@@ -19,6 +20,9 @@ Life = tuple[int, int]
 
 NEARLY_PERCENT = 101
 """Of what is alive at once: a placement that takes no more is as good as the tightest."""
+
+PACKED_EXACTLY = 500
+"""Buffers for which an exact search looks for a tight placement; it seldom ends with more."""
 
 
 def in_order(tables: Tables, packing_nodes: int, *, tight: bool = False) -> Timetable | None:
@@ -89,7 +93,10 @@ def _packed(
     ]
     capacity = min(enough_bytes, where.size_bytes)
     problem = PlacementProblem(buffers=(*buffers, *reserved), capacity_bytes=capacity)
-    packing = pack(problem, PackOptions(node_budget=nodes, above_capacity=False))
+    options = PackOptions(node_budget=nodes, above_capacity=False)
+    if enough_bytes < where.size_bytes:
+        options = replace(options, largest_exact_part=PACKED_EXACTLY, settles_largest=True)
+    packing = pack(problem, options)
     if packing.peak_bytes > where.size_bytes:
         return None
     return dict(zip(lives, packing.addresses, strict=False))

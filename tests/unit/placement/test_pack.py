@@ -1,5 +1,7 @@
 """Packing: hand-made problems whose smallest peak can be seen."""
 
+from dataclasses import replace
+
 import pytest
 
 from tilewright.errors import InfeasibleError, InputError
@@ -67,6 +69,27 @@ def test_without_any_budget_there_is_still_a_placement_and_a_bound() -> None:
     assert packing.bound_bytes == 3
     assert packing.peak_bytes >= 4
     assert not packing.proven
+
+
+def test_others_come_around_the_largest_which_are_placed_exactly() -> None:
+    # All but c meet in cycle 2: 1300 bytes, e and d at the bottom, f, a and b above them. In
+    # cycle 3 then c has the 500 bytes of e and d. At every moment there is one byte more.
+    sizes = [("a", 2, 4, 4), ("b", 2, 4, 2), ("c", 3, 4, 4), ("d", 2, 3, 2), ("e", 0, 3, 3)]
+    sizes.append(("f", 2, 5, 2))
+    large = [buffer(name, 100 * start, 100 * end, 100 * size) for name, start, end, size in sizes]
+    small = [buffer(str(cycle), cycle, cycle + 1, 1) for cycle in range(500)]
+    problem = PlacementProblem(buffers=(*large, *small))
+    heuristics = PackOptions(largest_exact_part=250, climb_evaluations=0)
+    assert pack(problem, heuristics).peak_bytes > 1301
+    settled = replace(heuristics, settles_largest=True)
+    assert checked(pack(problem, settled)).peak_bytes == 1301
+
+
+def test_a_small_buffer_that_has_its_address_is_not_built_over() -> None:
+    fixed = Buffer(name="fixed", lives=((0, 300),), size_bytes=1, address=0)
+    large = [buffer(str(cycle), cycle, cycle + 1, 2) for cycle in range(300)]
+    options = PackOptions(largest_exact_part=250, climb_evaluations=0, settles_largest=True)
+    assert checked(pack(PlacementProblem(buffers=(fixed, *large)), options)).peak_bytes == 3
 
 
 def test_nothing_to_place_has_no_peak() -> None:
