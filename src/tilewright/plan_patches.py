@@ -31,11 +31,12 @@ from tilewright.strategy.unpatched import (
 LIKELY = 0.97
 """What is thought to fit into this part of the scratchpads mostly does so in the end."""
 
-SAFELY = 0.94
-"""What is thought to fit into this part, with ops that run again, hardly ever does not."""
-
 SNUG = 0.96
 """Tiles are chosen for this part of the scratchpads if larger ones leave no gaps to fit in."""
+
+FILLS = (0.97, 0.9, 0.0)
+"""Where rows are made again in every step, steps get as large as this part of the room allows; less
+if that does not fit in the end."""
 
 MOST_PLANS = 2
 """If it does not, other stretches are tried, so many times in all."""
@@ -280,22 +281,24 @@ def _unchecked(drafts_on: Callable[[Machine], Drafts], state: _State) -> Plan | 
     """The best plan of what the choice of cascades proposes, not checked."""
     machine, options = state.planning.machine, state.search.options
 
-    def drafts_for(part: float) -> Drafts:
+    def drafts_for(part: float, fill: float) -> Drafts:
         drafts = drafts_on(cut_to(machine, part))
         drafts.explain_nothing()
-        drafts.options = replace(drafts.options, checked=False, choose=options)
+        choose = replace(options, fill=fill)
+        drafts.options = replace(drafts.options, checked=False, choose=choose)
         drafts.room = drafts_on(machine).prepared.places.spaces
         return drafts
 
-    whole = drafts_for(1.0)
-    # What just fits by estimates that are a last resort does not fit in the end.
-    chooser = drafts_for(SAFELY) if options.forgets else whole
-    proposals = [chooser.chosen("memory"), whole.chosen(whole.goal)]
-    strategies = [chosen.strategy for chosen in proposals if chosen is not None]
-    for part in (1.0, SNUG):
-        best = _best_draft(drafts_for(part), strategies)
-        if best is not None:
-            return whole.finished(best)
+    for fill in FILLS if options.forgets else FILLS[-1:]:
+        whole = drafts_for(1.0, fill)
+        # What just fits by estimates that are a last resort does not fit in the end.
+        chooser = drafts_for(LIKELY, fill) if options.forgets else whole
+        proposals = [chooser.chosen("memory"), whole.chosen(whole.goal)]
+        strategies = [chosen.strategy for chosen in proposals if chosen is not None]
+        for part in (1.0, SNUG):
+            best = _best_draft(drafts_for(part, fill), strategies)
+            if best is not None:
+                return whole.finished(best)
     return None
 
 

@@ -14,7 +14,7 @@ from tilewright.network.graph import Network, Op
 from tilewright.plan_drafts import Drafts, KnownChoices
 from tilewright.plan_memory import plan_in_least_memory
 from tilewright.plan_model import Plan, PlanObjective, PlanOptions, Watcher
-from tilewright.plan_patches import LIKELY, SAFELY, Planning, plan_computing_again, plan_in_strips
+from tilewright.plan_patches import LIKELY, Planning, plan_computing_again, plan_in_strips
 from tilewright.plan_rungs import plan_of_rung
 from tilewright.plan_search import best_plan
 from tilewright.plan_sizes import best_of_sizes, most_tiles, value_of
@@ -200,7 +200,7 @@ def _planned(planning: Planning, *, is_tight: bool) -> Plan:
     try:
         found = (plan_in_least_memory if objective == "memory" else best_plan)(drafts_on, machine)
     except InfeasibleError:
-        in_strips = plan_in_strips(planning, LIKELY) or plan_computing_again(planning, SAFELY)
+        in_strips = plan_in_strips(planning, LIKELY) or plan_computing_again(planning, LIKELY)
         if in_strips is None:
             raise
         return in_strips

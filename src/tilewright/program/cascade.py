@@ -182,14 +182,11 @@ class _Flowing:
 
     def _passes(self, root: str) -> bool:
         """Whether no row of a tensor waits for others, and nobody knows it under another name."""
-        makers = [n for n in self.cascade.stages if self.linked[n].root == root]
-        names = [self.rows.stages[n].results[0].tensor for n in makers]
-        names += [read.tensor for _, read in self.readers[root]]
         return (
             root in self.inside
             and root not in self.on_demand
+            and root not in self.rows.joined
             and not self.waiting[root]
-            and all(name == root for name in names)
         )
 
     def _together(self, passing: Sequence[str]) -> Iterator[tuple[str, ...]]:
@@ -250,9 +247,7 @@ class _Flowing:
                 if number in self.makers[reader, read.tensor]
             ]
             most[number] = max(takes, default=self.cascade.step) if self.cascade.eager else 1
-            if number in self.cascade.on_demand:
-                most[number] = self.linked[number].size
-        return most
+        return most | {number: self.linked[number].size for number in self.cascade.on_demand}
 
     def _goals(self) -> Iterator[dict[int, int]]:
         """How far the stages whose results leave the cascade have to be, step by step."""

@@ -188,6 +188,11 @@ class Rows:
         return found
 
     @cached_property
+    def joined(self) -> frozenset[str]:
+        """Storages in which tensors of other names lie."""
+        return frozenset([lies.root for name, lies in self.storage.items() if lies.root != name])
+
+    @cached_property
     def _outputs(self) -> set[str]:
         return {self.storage[tensor.name].root for tensor in self.network.outputs}
 

@@ -10,28 +10,19 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from math import floor, inf
 from operator import add
-from typing import Literal, NamedTuple
+from typing import Literal
 
 from tilewright.program.cascade import Cascade, Strategy
 from tilewright.program.tile import Goal
-from tilewright.records import quickly_made
+from tilewright.strategy.cuts import Cut, Node, Slicing, Spot, State, Unit, Value
 from tilewright.strategy.room import Room, Usage
 from tilewright.strategy.scene import Keeping, Scene
 from tilewright.strategy.spans import Span, span_of
 from tilewright.strategy.units import Cost, Ways, ways_of
 
 Aim = Literal["latency", "energy", "traffic", "memory"]
-Slicing = Literal["none", "wait", "forget"]
-"""Whether the newest rows of a cascade are made in slices, and others wait or are made again."""
-
 SLICINGS: tuple[Slicing, ...] = ("none", "wait", "forget")
 """What takes the fewest tasks first."""
-
-State = int
-"""Tensors that are kept, as the bits of `Scene.bits`."""
-
-Value = tuple[float, ...]
-"""What is made small, the first number before the others."""
 
 EASE = 0.9
 """Where memory counts, units that take less than this part of the most may take up to it."""
@@ -64,6 +55,8 @@ class ChooseOptions:
     """Whether a stage may always be cut in all directions, not only where nothing else fits."""
     forgets: bool = False
     """Whether rows may be made again and again, where nothing else fits."""
+    fill: float = 0.0
+    """What part of the scratchpads may then be filled, so that it is done in fewer steps."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -75,73 +68,6 @@ class Chosen:
     cycles: float
     share: float
     """The part of the scratchpads that is filled at most."""
-
-
-@quickly_made
-class _Unit(NamedTuple):
-    """One stage or a cascade of several, as it leads from one cut to another."""
-
-    kept: State
-    """Tensors that it makes and that are kept."""
-    cost: Cost
-    share: float
-    """The part of the scratchpads that it fills."""
-    cascade: tuple[Ways, int, Slicing] | None = None
-    """Its span, the number of its step, and how rows are made, if it is a cascade."""
-
-
-@quickly_made
-class _Node(NamedTuple):
-    """The best way to a state at a cut."""
-
-    value: Value
-    share: float
-    """The part of the scratchpads that is filled at most."""
-    total: Cost
-    """Of all units so far."""
-    before: tuple[int, State] | None
-    unit: _Unit
-    """The last one."""
-
-
-@dataclass(slots=True, kw_only=True)
-class _Cut:
-    """A place between stages, and the best ways to its states.
-
-    Units lead on from the best few states only: what is worse than so many others is forgotten.
-    """
-
-    later: State
-    """Tensors that are still wanted behind the cut."""
-    most_states: int
-    nodes: dict[State, _Node] = field(default_factory=dict)
-    worst: Value = (inf,)
-    """What a state must not exceed to be among the best."""
-
-    def is_beaten(self, state: State, value: Value) -> bool:
-        """Whether a way to a state with a value is of no use."""
-        if value > self.worst:
-            return True
-        known = self.nodes.get(state & self.later)
-        return known is not None and value >= known.value
-
-    def reach(self, state: State, node: _Node) -> None:
-        """Remember a way that is not beaten."""
-        self.nodes[state & self.later] = node
-        if len(self.nodes) >= self.most_states and node.value < self.worst:
-            values = sorted([node.value for node in self.nodes.values()])
-            self.worst = values[self.most_states - 1]
-
-
-@dataclass(frozen=True, slots=True)
-class _Spot:
-    """A cut and a state from which units are looked at."""
-
-    cut: int
-    state: State
-    alive: Usage
-    share: float
-    total: Cost
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -209,7 +135,7 @@ class _Chooser:
     States that fill more come behind all others at a cut and lead to nothing else, so that what is
     found is the same as without this limit.
     """
-    cuts: list[_Cut] = field(default_factory=list)
+    cuts: list[Cut] = field(default_factory=list)
 
     @property
     def _goal(self) -> Goal:
@@ -218,23 +144,24 @@ class _Chooser:
 
     @cached_property
     def _counts(self) -> tuple[int, int]:
-        return COUNTS[self.aim]
+        # Whatever fits is good as a last resort, and what has to be done again takes time.
+        return COUNTS["latency" if self.slices == "forget" else self.aim]
 
     def chosen(self) -> Chosen | None:
         """Go through all cuts, and back from the best end."""
         scene, most = self.scene, self.options.most_states
         count = len(scene.prepared.stages)
-        self.cuts = [_Cut(later=scene.later[cut], most_states=most) for cut in range(count)]
-        self.cuts.append(_Cut(later=scene.later[count], most_states=1))
+        self.cuts = [Cut(later=scene.later[cut], most_states=most) for cut in range(count)]
+        self.cuts.append(Cut(later=scene.later[count], most_states=1))
         lives = scene.lives.items()
         given = scene.mask(root for root, life in lives if life.first < 0 and not life.may_go)
-        self.cuts[0].nodes[given] = _Node((0.0,), 0.0, NOTHING, None, _Unit(given, NOTHING, 0.0))
+        self.cuts[0].nodes[given] = Node((0.0,), 0.0, NOTHING, None, Unit(given, NOTHING, 0.0))
         for first in range(count):
             states = self._best_states(first)
             if not states:
                 continue
             spots = [
-                _Spot(first, state, scene.use_of(state), node.share, node.total)
+                Spot(first, state, scene.use_of(state), node.share, node.total)
                 for state, node in states
             ]
             ways, alone = self._ways(spots), self._alone(first)
@@ -247,7 +174,7 @@ class _Chooser:
         ends = self._best_states(count)
         return self._back(ends[0][1]) if ends else None
 
-    def _best_states(self, cut: int) -> list[tuple[State, _Node]]:
+    def _best_states(self, cut: int) -> list[tuple[State, Node]]:
         """The best states at a cut, the very best one first."""
         at, roots = self.cuts[cut], self.scene.roots
         found = [item for item in at.nodes.items() if item[1].value <= at.worst]
@@ -256,7 +183,7 @@ class _Chooser:
         found.sort(key=lambda item: (item[1].value, sorted(roots(item[0]))))
         return found[: at.most_states]
 
-    def _back(self, node: _Node) -> Chosen:
+    def _back(self, node: Node) -> Chosen:
         end, cascades, kept = node, [], 0
         while True:
             unit = node.unit
@@ -283,14 +210,14 @@ class _Chooser:
     ) -> Cascade:
         """A cascade; where memory counts, with the largest step for which there is room anyway,
         since other units need more."""
-        if self.aim == "memory":
+        if self.aim == "memory" and self.slices != "forget":
             alive, needs = self.scene.use_of(held), ways.needs(held & ways.crossing, lasting=False)
             shares = [self.scene.room.share(alive + need) for need in needs]
             for most in (EASE * share, FULL * share):
                 larger = [number for number, needed in enumerate(shares) if needed <= most]
                 if larger and larger[-1] > 0:
                     return ways.cascade(larger[-1])
-        if slices == "none" or number > 0:
+        if slices == "none":
             return ways.cascade(number)
         forgets = slices == "forget"
         return ways.cascade(number, ways.slices(forgets=forgets).on_demand, forgets=forgets)
@@ -305,7 +232,7 @@ class _Chooser:
         most = {m: floor(size * self.most_share + 1e-6) for m, size in room.sizes.items()}
         return Room(sizes=most)
 
-    def _ways(self, spots: list[_Spot]) -> list[list[Ways]]:
+    def _ways(self, spots: list[Spot]) -> list[list[Ways]]:
         """Spans from a cut on, those along alike axes together, short ones first.
 
         Up to the first that fits from no spot: longer ones hold more.
@@ -342,7 +269,7 @@ class _Chooser:
         rows = self.scene.prepared.rows
         return [rows.axes(number) for number in range(len(self.scene.prepared.stages))]
 
-    def _go_striped(self, spot: _Spot, ways: list[list[Ways]], *, has_way: bool) -> bool:
+    def _go_striped(self, spot: Spot, ways: list[list[Ways]], *, has_way: bool) -> bool:
         """Reach what cascades lead to; whether there is any way on, if there was none before."""
         room, in_steps = self._room, self.aim != "memory"
         for along in ways:
@@ -356,29 +283,58 @@ class _Chooser:
                     has_way = self._go_row_by_row(spot, way) or has_way
         return has_way
 
-    def _go_row_by_row(self, spot: _Spot, way: Ways) -> bool:
-        """A span that holds as little as possible; whether it fits.
-
-        As a last resort, rows are made again only where it does not fit otherwise.
-        """
+    def _go_row_by_row(self, spot: Spot, way: Ways) -> bool:
+        """A span that holds as little as possible; whether it fits."""
+        if self.slices == "forget":
+            return self._go_again(spot, way)
         room, at, fits = self._room, self.cuts[way.span.last + 1], False
-        tried: tuple[Slicing, ...] = SLICINGS if self.slices == "forget" else (self.slices,)
+        for kept, kept_use in way.keepings:
+            held, alive = spot.state | kept, spot.alive + kept_use
+            crossing = held & way.crossing
+            use = alive + way.rows_beside(crossing) + self._least_need(way)
+            if room.fits(use):
+                fits, share = True, self.scene.room.share(use)
+                least = self._value(spot, way.least_cost(crossing), share)
+                if not at.is_beaten(held, least):
+                    cost = way.cost(0, crossing, lasting=False)
+                    self._reach(at, spot, Unit(kept, cost, share, (way, 0, self.slices)))
+        return fits
+
+    def _go_again(self, spot: Spot, way: Ways) -> bool:
+        """As a last resort, a span that holds as little as fits, and makes rows again where they
+        cannot wait; whether it fits."""
+        room, at, fits = self._room, self.cuts[way.span.last + 1], False
         for kept, kept_use in way.keepings:
             held, alive = spot.state | kept, spot.alive + kept_use
             crossing = held & way.crossing
             beside = alive + way.rows_beside(crossing)
-            slices = next((s for s in tried if room.fits(beside + _need(way, s))), None)
-            if slices is not None:
-                fits, share = True, self.scene.room.share(beside + _need(way, slices))
-                least = self._value(spot, way.least_cost(crossing), share)
-                if not at.is_beaten(held, least):
-                    cost = way.cost(0, crossing, lasting=False)
-                    if slices == "forget":
-                        cost = cost._replace(cycles=cost.cycles + way.cycles_again)
-                    self._reach(at, spot, _Unit(kept, cost, share, (way, 0, slices)))
+            for slices in SLICINGS:
+                if not room.fits(beside + _need(way, slices)):
+                    continue
+                fits = True
+                least = self._value(spot, way.least_cost(crossing), 0.0)
+                if at.is_beaten(held, least):
+                    break
+                number = self._last_step(way, crossing, alive, slices)
+                cost = way.cost(number, crossing, lasting=False)
+                if slices == "forget":
+                    cost = cost._replace(cycles=cost.cycles + way.cycles_again(number))
+                share = room.share(beside + _need(way, slices))
+                self._reach(at, spot, Unit(kept, cost, share, (way, number, slices)))
         return fits
 
-    def _go_in_steps(self, spot: _Spot, way: Ways, *, has_way: bool) -> bool:
+    def _last_step(self, way: Ways, crossing: State, alive: Usage, slices: Slicing) -> int:
+        """The number of the largest step of a span that fills no more than it may."""
+        number, last = 0, 0 if slices == "wait" else len(way.span.steps) - 1
+        needs = way.needs(crossing, lasting=False) if slices == "none" else ()
+        while number < last:
+            need = needs[number + 1] if needs else way.forgetting_need(crossing, number + 1)
+            if self.scene.room.share(alive + need) > self.options.fill:
+                break
+            number += 1
+        return number
+
+    def _go_in_steps(self, spot: Spot, way: Ways, *, has_way: bool) -> bool:
         """A span with the largest step that fits, constants lasting if that is possible.
 
         Whether there is any way on, if there was none before.
@@ -401,29 +357,28 @@ class _Chooser:
                 cost = way.cost(number, crossing, lasting=lasting)
                 value = first_total + cost[first], second_total + cost[second]
                 if not at.is_beaten(held, value):
-                    unit = _Unit(
+                    unit = Unit(
                         kept, cost, room.share(alive + needs[number]), (way, number, "none")
                     )
                     self._reach(at, spot, unit)
         return has_way
 
-    def _value(self, spot: _Spot, cost: Cost, share: float) -> Value:
+    def _value(self, spot: Spot, cost: Cost, share: float) -> Value:
         """What a unit from a spot leads to."""
         first, second = self._counts
         total = spot.total
         if self.aim == "memory":
-            # As a last resort whatever fits is good, and what has to be done again is not.
             share = 0.0 if self.slices == "forget" else max(spot.share, share)
             return share, total[first] + cost[first], total[second] + cost[second]
         return total[first] + cost[first], total[second] + cost[second]
 
-    def _reach(self, at: _Cut, spot: _Spot, unit: _Unit) -> None:
+    def _reach(self, at: Cut, spot: Spot, unit: Unit) -> None:
         """Remember a unit that goes up to a cut, if no better way is known."""
         value, state = self._value(spot, unit.cost, unit.share), spot.state | unit.kept
         if not at.is_beaten(state, value):
             total = Cost(*map(add, spot.total, unit.cost))
             share = max(spot.share, unit.share)
-            at.reach(state, _Node(value, share, total, (spot.cut, spot.state), unit))
+            at.reach(state, Node(value, share, total, (spot.cut, spot.state), unit))
 
     def _alone(self, number: int) -> _Alone:
         """A stage by itself: constants come as it goes along."""
@@ -449,18 +404,18 @@ class _Chooser:
             ),
         )
 
-    def _go_alone(self, spot: _Spot, alone: _Alone, keeps: tuple[Keeping, ...]) -> bool:
+    def _go_alone(self, spot: Spot, alone: _Alone, keeps: tuple[Keeping, ...]) -> bool:
         """Reach what a stage leads to with everything that it touches kept; whether it fits."""
         room, at, fits = self._room, self.cuts[spot.cut + 1], False
         for kept, kept_use in keeps:
             use = spot.alive + kept_use + alone.constants
             use -= self.scene.use_of(alone.replaced & spot.state)
             if not alone.touched & ~(spot.state | kept) and room.fits(use):
-                self._reach(at, spot, _Unit(kept, alone.cost, self.scene.room.share(use)))
+                self._reach(at, spot, Unit(kept, alone.cost, self.scene.room.share(use)))
                 fits = True
         return fits
 
-    def _go_cut_small(self, spot: _Spot, keeps: tuple[Keeping, ...]) -> None:
+    def _go_cut_small(self, spot: Spot, keeps: tuple[Keeping, ...]) -> None:
         """Reach what a stage by itself leads to, cut as it fits: tiles come and go, some of them
         several times."""
         scene, number, at = self.scene, spot.cut, self.cuts[spot.cut + 1]
@@ -480,7 +435,7 @@ class _Chooser:
                     energy_pj=tiling.moved_bytes * scene.coming.pj_per_byte,
                     cycles=tiling.cycles,
                 )
-                self._reach(at, spot, _Unit(kept, cost, share))
+                self._reach(at, spot, Unit(kept, cost, share))
 
     def _least_cut(self, number: int, held: State) -> Cost:
         """What a stage takes at least, however it is cut."""

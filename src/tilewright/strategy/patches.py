@@ -244,7 +244,11 @@ class _Cut:
 
     def _named(self, tensor: str, strip: int) -> str:
         # What one stretch makes in strips, the next one may read in other strips.
-        return strip_name(f"{tensor} for" if tensor in self._whole else tensor, strip)
+        if tensor in self._whole:
+            tensor = f"{tensor} for"
+        elif tensor in self.inputs:
+            tensor = f"{tensor} for {self.stretch.walks[0].op.name}"
+        return strip_name(tensor, strip)
 
     def _op(self, walk: Walk, strip: int, needed: Mapping[str, Columns]) -> Op:
         """An op with its loop cut to a strip's columns, indices from where its tensors start."""

@@ -45,17 +45,11 @@ class Hold(NamedTuple):
         coming = ceil(self.growth * step if eager else self.least_growth)
         return min(self.window + max(1, coming), self.length)
 
-    def sliced_elements(self, length: int, piece: int, *, forgets: bool) -> int:
-        """Elements if rows come one step at a time, `piece` of `length` channels at once.
-
-        With `forgets` the rows that wait otherwise are made again, too.
-        """
+    def waiting_elements(self, length: int, piece: int) -> int:
+        """Elements if rows come one at a time, `piece` of `length` channels at once, and wait."""
         coming = min(self.length, max(1, ceil(self.least_growth)))
         waiting = min(self.window, self.length)
-        slices = self.row_elements // length * piece
-        if forgets:
-            return slices * (coming + waiting)
-        return self.row_elements * waiting + slices * coming
+        return self.row_elements * waiting + self.row_elements // length * piece * coming
 
 
 Readers = Mapping[str, Sequence[tuple[int, RowRead]]]
@@ -117,12 +111,20 @@ class Span:
                 found[stage.root] = way
         return found
 
-    def sliced_bytes(self, root: str, piece: int, *, forgets: bool) -> int:
-        """Bytes held of a tensor that is made on demand, so many channels at a time."""
+    def sliced_bytes(self, root: str, piece: int, *, forgets: bool, number: int = 0) -> int:
+        """Bytes held of a tensor that is made on demand, so many channels at a time.
+
+        With `forgets` the rows that wait otherwise are made again, too, in every step.
+        """
         hold, axis = self.holds[root], self.on_demand[root].axis
         length = self.rows.network.by_name[root].shape[axis]
-        elements = hold.sliced_elements(length, min(piece, length), forgets=forgets)
-        return packed_bytes(elements, hold.bits)
+        piece = min(piece, length)
+        if not forgets:
+            return packed_bytes(hold.waiting_elements(length, piece), hold.bits)
+        step, eager = self.steps[number]
+        return packed_bytes(
+            hold.row_elements // length * piece * hold.rows(step, eager=eager), hold.bits
+        )
 
     def made_bytes(self, number: int, step: int, *, eager: bool) -> int:
         """Bytes of a stage's result that it makes at once."""

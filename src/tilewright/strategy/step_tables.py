@@ -47,16 +47,19 @@ class StepTables:
             self._first_held[key] = scene.rounded(scene.result_memory, -(-size_bits // 8))
         return self._first_held[key]
 
-    def held_for(self, span: Span, root: str, on_demand: Sequence[str]) -> int:
-        """The same if some tensors are made again, for which rows of what they are made of wait."""
-        hold, scene = span.holds[root], self.scene
-        windows = [
-            span.holds[other].window
-            for other in on_demand
-            if any(read.root == root for read in span.linked[span.on_demand[other].maker].reads)
-        ]
-        rows = hold._replace(window=max([hold.window, *windows])).rows(1, eager=False)
-        return scene.rounded(scene.result_memory, -(-hold.row_elements * hold.bits * rows // 8))
+    def held_for(self, span: Span, root: str, on_demand: Sequence[str], number: int) -> int:
+        """Bytes held in a step if some tensors are made again, for which rows of what they are made
+        of wait."""
+        scene, hold, (step, eager) = self.scene, span.holds[root], span.steps[number]
+        rows = [hold.rows(step, eager=eager)]
+        for other in on_demand:
+            made = span.holds[other].rows(step, eager=eager)
+            for read in span.linked[span.on_demand[other].maker].reads:
+                if read.root == root:
+                    reach = (made - 1) * read.factor + read.high - read.low
+                    rows.append(min(reach // read.divisor + 1, read.size))
+        size_bits = hold.row_elements * hold.bits * max(rows)
+        return scene.rounded(scene.result_memory, -(-size_bits // 8))
 
     def made(self, span: Span, number: int) -> Sequence[Usage]:
         """By step, room for what a stage makes at once."""

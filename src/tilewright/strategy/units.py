@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 from tilewright.once import once
 from tilewright.program.cascade import Cascade
+from tilewright.program.slicing import SLICE
 from tilewright.records import quickly_made
 from tilewright.strategy.room import Usage
 from tilewright.strategy.scene import Keeping, Scene
@@ -53,6 +54,9 @@ class Slices:
 
     least_need: Usage
     on_demand: tuple[int, ...]
+    roots: tuple[str, ...]
+    """What those make."""
+    constants: Usage
 
 
 @quickly_made
@@ -121,24 +125,36 @@ class Ways:
                     most[place] = max(most.get(place, 0), size)
         left = rings - sum(saved[root] for root in chosen)
         if forgets:
-            left = self._least_held(chosen)
+            left = self._held_again(chosen, 0)
+        constants = scene.room.uses(most)
         return Slices(
-            least_need=scene.room.use(scene.result_memory, left) + scene.room.uses(most),
+            least_need=scene.room.use(scene.result_memory, left) + constants,
             on_demand=tuple(sorted(makers)),
+            roots=tuple(chosen),
+            constants=constants,
         )
 
-    @once
-    def cycles_again(self) -> float:
-        """Cycles of making rows again that do not wait, when rows come one at a time."""
+    def forgetting_need(self, kept: int, number: int) -> Usage:
+        """Room for a step beside all that is kept, if rows are made again in every step."""
+        slices = self.slices(forgets=True)
+        held = self._held_again(slices.roots, number)
+        beside = [uses[number] for bit, uses in self._beside if not kept & bit]
+        return self.scene.room.use(self.scene.result_memory, held) + slices.constants + sum(beside)
+
+    def cycles_again(self, number: int) -> float:
+        """Cycles of making rows again that do not wait from one step to the next."""
         span, found = self.span, 0.0
+        step, eager = span.steps[number]
         for maker in self.slices(forgets=True).on_demand:
             stage = span.linked[maker]
-            once = self.scene.compute_cycles(maker, stage.loop, 1, stage.size)
-            found += once * span.holds[stage.root].window
+            rows = max(1, ceil(span.paces[maker].rate * step)) if eager else 1
+            window = span.holds[stage.root].window
+            turns = ceil(stage.size / rows)
+            found += self.scene.compute_cycles(maker, stage.loop, window, turns) if window else 0.0
         return found
 
-    def _least_held(self, on_demand: Sequence[str]) -> int:
-        """Bytes of private tensors if those made on demand are made again for every row.
+    def _held_again(self, on_demand: Sequence[str], number: int) -> int:
+        """Bytes of private tensors in a step if those made on demand are made again every time.
 
         Rows that do not wait are there only while a stage makes or reads them.
         """
@@ -148,13 +164,12 @@ class Ways:
         waiting, passing = 0, dict[str, int]()
         for root in span.private:
             if root in on_demand:
-                passing[root] = tables.first_held(span, root) - tables.saved(
-                    span, root, forgets=True
-                )
-            elif span.holds[root].window or root in wanted:
-                waiting += tables.held_for(span, root, on_demand)
+                size = span.sliced_bytes(root, SLICE, forgets=True, number=number)
+                passing[root] = self.scene.rounded(self.scene.result_memory, size)
+            elif span.holds[root].window or root in wanted or root in span.rows.joined:
+                waiting += tables.held_for(span, root, on_demand, number)
             else:
-                passing[root] = tables.first_held(span, root)
+                passing[root] = tables.held(span, root)[number]
         return waiting + max(
             (
                 sum(passing.get(root, 0) for root in (stage.root, *[r.root for r in stage.reads]))

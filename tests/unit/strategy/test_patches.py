@@ -65,7 +65,7 @@ def test_the_columns_of_strips_are_counted_from_where_they_start() -> None:
     patches = patched(network, network.ops, ((stretch(network, 0, 4), 2),))
     assert patches is not None
     ops = {op.name: op for op in patches.network.ops}
-    assert patches.network.by_name["x strip 2"].shape == (1, 3, 9, 12)
+    assert patches.network.by_name["x for first strip 2"].shape == (1, 3, 9, 12)
     assert patches.network.by_name["first strip 2"].shape == (1, 5, 9, 11)
     # Column 0 of this strip is column 9 of the network's; its window begins at 8, where x does.
     assert dict(ops["first strip 2"].dims)["OX"] == 11
@@ -76,6 +76,21 @@ def test_the_columns_of_strips_are_counted_from_where_they_start() -> None:
     index = ops["first strip 1"].inputs[0].index
     assert index is not None
     assert index[COLUMNS] == Index((("OX", 1), ("FX", 1)), -1)
+
+
+def test_two_stretches_may_read_the_same_input_in_strips() -> None:
+    net = layers.draft("twice", 8)
+    data = layers.given(net, "x", (1, 2, 6, 9))
+    near = layers.conv(net, "near", data, 3, layers.square(1))
+    far = layers.conv(net, "far", data, 3, layers.square(3, 1, 1))
+    network = net.finish(near, far)
+    stretches = (stretch(network, 0, 1), 3), (stretch(network, 1, 2), 3)
+    patches = patched(network, network.ops, stretches)
+    assert patches is not None
+    shapes = {tensor.name: tensor.shape for tensor in patches.network.inputs}
+    # Three columns each; a window of three reaches one further on both sides.
+    assert shapes["x for near strip 2"] == (1, 2, 6, 3)
+    assert shapes["x for far strip 2"] == (1, 2, 6, 5)
 
 
 def test_what_is_computed_again_is_counted() -> None:
@@ -159,8 +174,8 @@ def test_a_plan_has_the_network_s_own_names_again() -> None:
 
 
 def test_a_strategy_names_the_network_s_tensors() -> None:
-    gone = unpatched_strategy(Strategy(gone=("x strip 1", "x strip 2")), planned().patches).gone
-    assert gone == ("x",)
+    strips = ("x for first strip 1", "x for first strip 2")
+    assert unpatched_strategy(Strategy(gone=strips), planned().patches).gone == ("x",)
 
 
 def test_a_task_says_of_which_strip_it_is() -> None:

@@ -13,6 +13,7 @@ from tilewright.program.lower import Prepared
 from tilewright.strategy import choose as choosing
 from tilewright.strategy.choose import NOTHING, Aim, ChooseOptions, choose
 from tilewright.strategy.cut_bounds import least_moved
+from tilewright.strategy.cuts import Cut, Node, Unit
 from tilewright.strategy.scene import Scene, scene_of
 from tilewright.strategy.units import Ways
 
@@ -41,16 +42,16 @@ def test_a_choice_that_skips_nothing_is_the_same(
     assert found is not None
     monkeypatch.setattr(Ways, "least_cost", lambda ways, kept: NOTHING)
     monkeypatch.setattr(choosing._Chooser, "_least_cut", lambda chooser, number, held: NOTHING)
-    monkeypatch.setattr(choosing._Cut, "reach", _reach_and_forget_nothing)
+    monkeypatch.setattr(Cut, "reach", _reach_and_forget_nothing)
     monkeypatch.setattr(choosing._Chooser, "_best_states", _best_of_all_states)
     assert choose(scene_on(on_machine(network, 131_072)), aim, OPTIONS) == found
 
 
-def _reach_and_forget_nothing(cut: choosing._Cut, state: int, node: choosing._Node) -> None:
+def _reach_and_forget_nothing(cut: Cut, state: int, node: Node) -> None:
     cut.nodes[state & cut.later] = node
 
 
-def _best_of_all_states(chooser: choosing._Chooser, cut: int) -> list[tuple[int, choosing._Node]]:
+def _best_of_all_states(chooser: choosing._Chooser, cut: int) -> list[tuple[int, Node]]:
     at, roots = chooser.cuts[cut], chooser.scene.roots
     found = sorted(at.nodes.items(), key=lambda item: (item[1].value, sorted(roots(item[0]))))
     return found[: at.most_states]
@@ -88,13 +89,13 @@ def test_what_is_moved_at_least_is_every_element_that_is_certain_to_be_read() ->
     assert least.cycles_with(16.0) == 1_244 + 16
 
 
-def way_to(state: int, *value: float) -> tuple[int, choosing._Node]:
-    unit = choosing._Unit(state, NOTHING, 0.0)
-    return state, choosing._Node(value, 0.0, NOTHING, None, unit)
+def way_to(state: int, *value: float) -> tuple[int, Node]:
+    unit = Unit(state, NOTHING, 0.0)
+    return state, Node(value, 0.0, NOTHING, None, unit)
 
 
 def test_a_cut_forgets_what_is_worse_than_its_best_few_states() -> None:
-    cut = choosing._Cut(later=0b1111, most_states=2)
+    cut = Cut(later=0b1111, most_states=2)
     for state, value in ((1, 7.0), (2, 5.0), (4, 6.0)):
         assert not cut.is_beaten(state, (value,))
         cut.reach(*way_to(state, value))
@@ -107,7 +108,7 @@ def test_a_cut_forgets_what_is_worse_than_its_best_few_states() -> None:
 
 
 def test_states_count_as_the_same_if_they_differ_in_what_nobody_wants_any_more() -> None:
-    cut = choosing._Cut(later=0b0011, most_states=2)
+    cut = Cut(later=0b0011, most_states=2)
     cut.reach(*way_to(0b0101, 3.0))
     assert list(cut.nodes) == [0b0001]
     assert cut.is_beaten(0b1001, (3.0,))

@@ -5,6 +5,7 @@ from tests.cascade_cases import prepared
 
 from tilewright.machine.load import load_machine
 from tilewright.network.load import load_network
+from tilewright.program.cascade import Flow, Roll, flow_of
 from tilewright.program.lower import Prepared
 from tilewright.program.slicing import slicing
 from tilewright.strategy.choose import ChooseOptions, choose
@@ -99,6 +100,34 @@ def test_what_a_span_needs_is_the_sum_of_what_it_holds(network: str) -> None:
         expected = [bytes_of_step(scene, span, number) for number in range(len(span.steps))]
         assert needs == expected, (span.first, span.last)
         assert ways.least_need + ways.rows_beside(0) == expected[0]
+
+
+def bytes_in_steps(scene: Scene, flow: Flow) -> int:
+    """What rows of a cascade's own tensors take at most, those that pass and those that stay."""
+    tensors = scene.prepared.network.by_name
+
+    def size_of(root: str, roll: Roll) -> int:
+        size_bytes = -(-tensors[root].size_bytes * roll.rows // tensors[root].shape[roll.axis])
+        return scene.rounded(scene.result_memory, size_bytes)
+
+    staying = sum(size_of(root, roll) for root, roll in flow.rolls.items())
+    passing = [sum(size_of(root, flow.passing[root]) for root in at) for at in flow.together]
+    return staying + max(passing, default=0)
+
+
+def test_what_is_made_again_in_every_step_has_the_room_that_its_rows_take() -> None:
+    """Rows as they come and go in the cascade itself, against what is thought to be needed."""
+    on = on_machine("mobilenetv2")
+    scene, seen = scene_on(on), set[int]()
+    spans = [span for span in spans_of(on, 14) if span.last - span.first in (5, 9, 13)]
+    for ways in [ways_of(scene, span) for span in spans if not span.reduces]:
+        slices, everything = ways.slices(forgets=True), ways.crossing
+        for number in range(4) if slices.on_demand else ():
+            flow = flow_of(on.rows, ways.cascade(number, slices.on_demand, forgets=True))
+            assert flow is not None
+            assert bytes_in_steps(scene, flow) <= ways.forgetting_need(everything, number)
+            seen.add(number)
+    assert seen == {0, 1, 2, 3}
 
 
 def test_no_step_costs_less_than_the_least_cost() -> None:
