@@ -1,7 +1,7 @@
 """The commands about plans: making, replaying, explaining, comparing and exporting them."""
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Literal
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
@@ -21,6 +21,7 @@ from tilewright.errors import InputError, Problem
 
 if TYPE_CHECKING:  # imported when a command runs
     from tilewright.machine.model import Machine
+    from tilewright.network.graph import Network
     from tilewright.planner import Plan
 
 
@@ -158,7 +159,6 @@ def replay_(  # noqa: PLR0913  # one parameter per flag
         from dataclasses import replace
         from pathlib import Path
 
-        from tilewright.network.load import load_network
         from tilewright.replay.verify import refuse, verify
         from tilewright.report.plan_faults import faults_told
         from tilewright.report.plan_totals import total_problems
@@ -167,9 +167,7 @@ def replay_(  # noqa: PLR0913  # one parameter per flag
 
         with faults_told(plan):
             record = read_record(Path(plan))
-            named = str(record.figures["source"]["network"] or record.figures["network"])
-        source = model or named.removeprefix("zoo:")
-        network = load_network(source, dims=sizes(dims), bits=bits)
+            network = _planned_network(record.figures, model, sizes(dims), bits)
         inputs = Path(input_file) if input_file else None
         with progress_steps("replaying", quiet=as_json), faults_told(plan):
             found = verify(
@@ -285,6 +283,26 @@ def _capacity(text: str | None) -> int | None:
         message = f"--capacity {text!r}: expected bytes, or a size with its unit"
         hint = "such as --capacity 1048576 or --capacity '1 MiB'"
         raise InputError(Problem(message=message, hint=hint)) from None
+
+
+def _planned_network(
+    figures: Mapping[str, Any], model: str | None, dims: dict[str, int], bits: int | None
+) -> "Network":
+    """The network that a plan is of, with its sizes and bits but for those that are given.
+
+    A model that is given may be written with sizes of its own: of it, only what is given counts.
+    """
+    from tilewright.network.load import load_network
+
+    if model is not None:
+        return load_network(model, dims=dims, bits=bits)
+    source = figures["source"]
+    name = str(source["network"] or figures["network"])
+    if name.startswith("zoo:"):
+        name = name.removeprefix("zoo:").partition("?")[0]
+    # Plans of earlier versions do not say them.
+    wide = bits if bits is not None or "bits" in dims else source.get("bits")
+    return load_network(name, dims={**source.get("dims", {}), **dims}, bits=wide)
 
 
 def _named_machine(source: str) -> "Machine | None":

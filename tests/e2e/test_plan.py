@@ -8,6 +8,8 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+import onnx
 import pytest
 from click.testing import CliRunner, Result
 
@@ -196,6 +198,39 @@ def test_a_plan_is_replayed_from_its_file_and_before_it_is_reported(tmp_path: Pa
     assert [output["name"] for output in data["outputs"]] == ["fc5"]
     traffic = json.loads(made.stdout)["totals"]["traffic_bytes"]
     assert data["traffic_bytes"]["dram"] == traffic["dram"]
+
+
+def _open_batch(folder: Path) -> str:
+    """A model of one product whose number of rows is left open."""
+    rows, result = (
+        onnx.helper.make_tensor_value_info(name, onnx.TensorProto.FLOAT, ["rows", 4])
+        for name in ("x", "y")
+    )
+    weights = onnx.numpy_helper.from_array(np.eye(4, dtype=np.float32), "w")
+    nodes = [onnx.helper.make_node("MatMul", ["x", "w"], ["y"], name="product")]
+    graph = onnx.helper.make_graph(nodes, "open", [rows], [result], [weights])
+    file = folder / "open.onnx"
+    onnx.save(onnx.helper.make_model(graph), file)
+    return str(file)
+
+
+def test_a_replay_reads_the_network_as_the_plan_did(tmp_path: Path) -> None:
+    model = _open_batch(tmp_path)
+    plans = {
+        "zoo": ("lenet5", "--bits", "4", "--dim", "batch=2"),
+        "file": (model, "--bits", "8", "--dim", "rows=3"),
+    }
+    for name, given in plans.items():
+        folder = str(tmp_path / name)
+        assert run(*given, "--on", "edge_tpu_like", "-o", folder).exit_code == 0
+        assert invoke("replay", folder).exit_code == 0
+        assert invoke("replay", folder, *given[1:]).exit_code == 0
+    other = invoke("replay", str(tmp_path / "file"), "--dim", "rows=2")
+    assert (other.exit_code, "that 'open' lacks" in other.stderr) == (2, True)
+    # Of a model that is given, only what is given with it counts.
+    folder = str(tmp_path / "file")
+    assert "rows" in invoke("replay", folder, "--model", model).stderr
+    assert invoke("replay", folder, "--model", *plans["file"]).exit_code == 0
 
 
 def test_a_wrong_plan_is_refused_by_a_replay(tmp_path: Path) -> None:

@@ -96,6 +96,9 @@ def test_the_headline_has_the_plans_figures(page: Page) -> None:
     shown = " ".join(texts(page, "#headline .card"))
     assert f"{made.cycles:,} cycles" in shown
     assert f"{made.peak_bytes['cmx']:,} B" in shown
+    counts = plan_figures(made)
+    (subtitle,) = texts(page, "#subtitle")
+    assert f": {counts['tasks']:,} tasks, {counts['buffers']:,} buffers, checked," in subtitle
 
 
 def test_zoom_by_button_wheel_and_key_and_fit(page: Page) -> None:

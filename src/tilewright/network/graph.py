@@ -177,6 +177,10 @@ class Network:
     ops: tuple[Op, ...]
     source: str = ""
     """The file or zoo entry it was read from."""
+    dims: tuple[tuple[str, int], ...] = ()
+    """Sizes that its dynamic dims, or options of the zoo, were given when it was read."""
+    bits: int | None = None
+    """Bits that were asked for, if any were."""
 
     def __post_init__(self) -> None:
         if len(self.by_name) != len(self.tensors):

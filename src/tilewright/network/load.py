@@ -39,6 +39,14 @@ def read_network(name_or_path: str, *, dims: Mapping[str, int], bits: int | None
     """Like `load_network`, with what is worth a warning."""
     if bits is not None and not 1 <= bits <= 64:
         raise InputError(Problem(message=f"{bits} bits per element: from 1 to 64 are possible"))
+    reading = _read(name_or_path, dims, bits)
+    if reading.network is None or (not dims and bits is None):
+        return reading
+    network = replace(reading.network, dims=tuple(sorted(dims.items())), bits=bits)
+    return NetworkReading(network, reading.problems)
+
+
+def _read(name_or_path: str, dims: Mapping[str, int], bits: int | None) -> NetworkReading:
     path = Path(name_or_path)
     if path.suffix not in _SUFFIXES and not path.is_file():
         from tilewright.network.zoo import build

@@ -41,6 +41,8 @@ def report_data(plan: Plan) -> dict[str, Any]:
         "version": __version__,
         "objective": plan.options.objective,
         "checked": plan.options.checked,
+        "verified": plan.verified,
+        "buffer_count": len(plan.program.buffers),
         "clock_hz": plan.machine.clock_hz,
         "cycles": plan.cycles,
         "cards": _cards(plan),
@@ -115,7 +117,7 @@ def _cards(plan: Plan) -> list[dict[str, Any]]:
         },
     ]
     for memory, peak in plan.peak_bytes.items():
-        if kinds[memory] == "scratchpad":
+        if kinds[memory] == "scratchpad" and peak:
             cards.append(
                 {
                     "name": f"Peak of {memory}",

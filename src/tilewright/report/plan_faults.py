@@ -110,7 +110,20 @@ def plan_faults(data: Any) -> Iterator[str]:
     shape = list(_shape_faults(data, _FILE, ""))
     yield from shape
     if not shape:
+        yield from _option_faults(data["source"])
         yield from _reference_faults(data)
+
+
+def _option_faults(source: Mapping[str, Any]) -> Iterator[str]:
+    """Of what need not be there: the options with which the network was read."""
+    dims, bits = source.get("dims", {}), source.get("bits")
+    if not isinstance(dims, dict):
+        yield "source.dims: expected an object"
+    else:
+        for name, size in dims.items():
+            yield from _shape_faults(size, "int", f"source.dims.{name}")
+    if bits is not None:
+        yield from _shape_faults(bits, "int", "source.bits")
 
 
 def _first(faults: Iterator[str]) -> Iterator[str]:

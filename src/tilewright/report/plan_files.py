@@ -41,7 +41,12 @@ def plan_json(plan: Plan) -> dict[str, Any]:
         "schema": SCHEMA,
         "tilewright_version": __version__,
         **plan_figures(plan),
-        "source": {"network": plan.network.source, "machine": plan.machine.source},
+        "source": {
+            "network": plan.network.source,
+            "dims": dict(plan.network.dims),
+            "bits": plan.network.bits,
+            "machine": plan.machine.source,
+        },
         "spaces": [
             {
                 "name": space.name,

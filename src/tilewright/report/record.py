@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from math import fsum
 from pathlib import Path
@@ -40,6 +40,7 @@ from tilewright.report.together import OpsTogether, together_of, together_of_jso
 SCHEMA = "tilewright-plan-1"
 MOST_BYTES = 2**30
 """A plan of 100,000 tasks takes some 60 MB."""
+_WRITE_ONE = "write one with `tilewright plan NETWORK --on MACHINE -o FOLDER`"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -173,7 +174,10 @@ def read_record(path: str | Path) -> PlanRecord:
     """
     file = Path(path)
     file = file / "plan.json" if file.is_dir() else file
-    text = read_text(file, MOST_BYTES)
+    try:
+        text = read_text(file, MOST_BYTES)
+    except InputError as error:
+        raise InputError(*(replace(p, hint=p.hint or _WRITE_ONE) for p in error.problems)) from None
     try:
         data = json.loads(text)
         if data["schema"] != SCHEMA:
@@ -182,8 +186,7 @@ def read_record(path: str | Path) -> PlanRecord:
     except (ValueError, KeyError, TypeError, IndexError) as error:
         missing = isinstance(error, KeyError)
         message = f"is no plan that can be read: {'no ' if missing else ''}{error}"
-        hint = "write one with `tilewright plan NETWORK --on MACHINE -o FOLDER`"
-        raise InputError(Problem(file=str(file), message=message, hint=hint)) from None
+        raise InputError(Problem(file=str(file), message=message, hint=_WRITE_ONE)) from None
 
 
 def _tile_of(mapped: Mapped) -> TileFigures:

@@ -232,6 +232,16 @@ def test_dynamic_dims_without_a_size_are_told_once_with_what_to_write(tmp_path: 
     assert problem.hint == "--dim batch=1 --dim seq=128 --dim image.2=128 --dim image.3=128"
 
 
+def test_a_shape_that_hangs_on_a_missing_size_is_no_second_fault(tmp_path: Path) -> None:
+    # torch records that the shape is a list of two, which says nothing of its values.
+    nodes = [node("Shape", ["x"], ["shape"]), node("Expand", ["token", "shape"], ["y"])]
+    proto = model(nodes, {"x": Given(shape=("batch", 3))}, ["y"], {"token": zeros(1, 3)})
+    recorded = helper.make_tensor_value_info("shape", onnx.TensorProto.INT64, [2])
+    proto.graph.value_info.append(recorded)
+    (problem,) = problems(saved(proto, tmp_path))
+    assert problem.message == "dynamic dims need a size: batch (input 'x', axis 0)"
+
+
 def test_dynamic_dims_get_their_sizes_by_name_or_by_axis(tmp_path: Path) -> None:
     given = {"x": Given(shape=("batch", 3, None))}
     path = saved(model([node("Relu", ["x"], ["y"])], given, ["y"]), tmp_path)

@@ -34,6 +34,8 @@ class TensorSpec:
     is_variable: bool = False
     behind_at: tuple[int, int] | None = None
     """Where its data lies behind the flatbuffer, and how many bytes."""
+    quantisation: tuple[float, int] | None = None
+    """Scale and zero point."""
 
 
 Options = tuple[str, Mapping[str, int | float | bool | Sequence[int]]]
@@ -198,6 +200,13 @@ def _tensor(builder: Any, key: str, spec: TensorSpec, buffer: int) -> Any:
     }
     if spec.signature is not None:
         fields["ShapeSignature"] = _int_vector(builder, spec.signature)
+    if spec.quantisation is not None:
+        scale, zero = spec.quantisation
+        numbers = {
+            "Scale": builder.CreateNumpyVector(np.array([scale], np.float32)),
+            "ZeroPoint": builder.CreateNumpyVector(np.array([zero], np.int64)),
+        }
+        fields["Quantization"] = _table(builder, "QuantizationParameters", numbers)
     return _table(builder, "Tensor", fields)
 
 

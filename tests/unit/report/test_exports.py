@@ -150,5 +150,8 @@ def test_what_is_no_plan_is_refused(tmp_path: Path) -> None:
         file.write_text(text, "utf-8")
         with pytest.raises(InputError, match="no plan that can be read"):
             read_record(file)
-    with pytest.raises(InputError, match="cannot be read"):
+    with pytest.raises(InputError, match=r"(?s)cannot be read.*hint: write one with `tilewright"):
         read_record(tmp_path / "nothing.json")
+    file.write_bytes(b"\xff\xfe")
+    with pytest.raises(InputError, match=r"(?s)is no text file.*hint: write one with `tilewright"):
+        read_record(file)

@@ -9,8 +9,11 @@ from typing import Any
 
 import pytest
 from tests.report_plans import small_plan
+from tests.small_machines import Small, small_machine
 
-from tilewright.planner import Plan
+from tilewright.network.nests import elementwise
+from tilewright.network.zoo import layers
+from tilewright.planner import Plan, plan
 from tilewright.report import html_report
 from tilewright.report.html_data import energy_by_operand, least_energy_pj, report_data
 from tilewright.report.html_report import SCRIPTS, report_html
@@ -94,3 +97,14 @@ def test_no_figure_of_the_headline_is_below_its_bound(machine: str) -> None:
     assert least_energy_pj(made) <= fsum(made.energy_pj.values())
     for card in report_data(made)["cards"]:
         assert card["value"] >= card["bound"], card["name"]
+
+
+def test_a_scratchpad_that_holds_nothing_is_no_figure_of_the_headline() -> None:
+    net = layers.draft("no weights", 8)
+    data = layers.given(net, "x", (1, 4, 6, 6))
+    net.builder.op("relu", "relu", elementwise(data.shape), [data.name], {"y": (8, "")})
+    made = plan(net.builder.finish(["y"]), small_machine(Small(kind="split")))
+    assert made.peak_bytes["weights"] == 0
+    names = [card["name"] for card in report_data(made)["cards"]]
+    assert "Peak of inputs" in names
+    assert "Peak of weights" not in names

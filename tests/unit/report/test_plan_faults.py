@@ -33,6 +33,9 @@ def test_a_file_of_ours_has_no_faults() -> None:
     ("path", "value", "told"),
     [
         (["source"], True, "source: expected an object"),
+        (["source", "dims"], [2], "source.dims: expected an object"),
+        (["source", "dims"], {"rows": "2"}, "source.dims.rows: expected a whole number"),
+        (["source", "bits"], "8", "source.bits: expected a whole number"),
         (["given"], 3, "given: expected a list"),
         (["buffer_list", 2], 0, "buffer_list[2]: expected an object"),
         (["buffer_list", 1, "box", 0], [1], "buffer_list[1].box[0]: expected a list of 2"),

@@ -215,7 +215,10 @@ class _Reading:
         return not faults and not any(name in self.lost for name in node.inputs)
 
     def _give_up(self, node: Node) -> None:
-        """Goes on with what the model itself says of the node's results."""
+        """Goes on with what the model itself says of the node's results.
+
+        A list may hold a shape, whose values are not known: the node that needs them has no fault.
+        """
         for name in node.outputs:
             if not name or name in self.values:
                 continue
@@ -224,10 +227,10 @@ class _Reading:
                 shape = declared_shape(declared, self.sizes) if declared else None
             except ValueError:
                 shape = None
-            if declared is not None and declared.element is not None and shape is not None:
-                self.values[name] = Value(name=name, shape=shape, element=declared.element)
-            else:
+            if declared is None or declared.element is None or shape is None or len(shape) < 2:
                 self.lost.add(name)
+            else:
+                self.values[name] = Value(name=name, shape=shape, element=declared.element)
 
     def _build(self, node: Node) -> None:
         inputs = tuple(self.values[name] if name else None for name in node.inputs)

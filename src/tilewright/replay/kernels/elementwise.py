@@ -116,6 +116,8 @@ def _quantised_pair(tile: Tile, kind: str) -> Array:
 
 
 def _div(tile: Tile) -> Sequence[Array]:
+    if _is_tflite_quantised(tile):
+        return [tflite.binary(tile, "div", np.divide)]
     left, right = _inputs(tile)
     if left.dtype.kind in "iu":
         # Whole numbers are divided towards zero.

@@ -6,7 +6,9 @@ from typing import Any
 import numpy as np
 
 from tilewright.replay.kernels.fixed_point import (
+    averaged,
     divided_away,
+    hard_swish,
     multiplied,
     multiplied_once,
     round_away,
@@ -16,6 +18,9 @@ from tilewright.replay.kernels.tile import Array, KernelError, Part, Quantisatio
 
 _ADD_SHIFT = 20
 """Bits by which TFLite's ADD and SUB scale their operands up."""
+
+_SQUARE_SHIFT = 7
+"""The same for SQUARED_DIFFERENCE: squares of what is scaled up more would not fit in 32 bit."""
 
 _RELUS = ("relu", "relu6", "clip")
 
@@ -92,7 +97,7 @@ def requantised_sums(tile: Tile, sums: Array) -> Array:
     if factors.size > 1:
         factors = factors[slice(*wanted.box[-1])]
     factors = factors.reshape([1] * (len(wanted.box) - 1) + [-1])
-    multiply = multiplied_once if tile.op.kind == "matmul" else multiplied
+    multiply = multiplied_once if tile.text("tflite_op") == "FULLY_CONNECTED" else multiplied
     return _limited(tile, multiply(sums, factors))
 
 
@@ -146,6 +151,10 @@ def dequantised_part(tile: Tile) -> Array:
 def unary(tile: Tile, function: Callable[[Array], Array]) -> Array:
     """A function of one number: rectifiers in fixed point, others through a table of reals."""
     part = tile.part("I")
+    if tile.op.kind in ("abs", "leaky_relu"):
+        return _two_lines(tile, part)
+    if tile.op.kind == "hard_swish":
+        return _hard_swish(tile, part)
     _, scale, zero, dtype = _result(tile)
     limits = np.iinfo(dtype)
     if tile.op.kind in _RELUS:
@@ -158,9 +167,33 @@ def unary(tile: Tile, function: Callable[[Array], Array]) -> Array:
             last = zero + int(round_away(np.asarray(high / np.float32(scale))))
             steps = np.minimum(steps, last)
         return steps.astype(dtype)
-    real = function(real_values(part)).astype(np.float32)
-    steps = round_away(real * (np.float32(1) / np.float32(scale))) + zero
+    real = function(real_values(part)).astype(np.float32) * (np.float32(1) / np.float32(scale))
+    # TFLite's square root cuts off what its others round.
+    steps = (np.trunc if tile.op.kind == "sqrt" else round_away)(real) + zero
     return np.clip(steps, limits.min, limits.max).astype(dtype)
+
+
+def _hard_swish(tile: Tile, part: Part) -> Array:
+    own = stored_quantisation(part)
+    steps = part.array.astype(np.int64) - int(own.zero_point.reshape(-1)[0])
+    own_scale, scale = float(np.float32(own.scale.reshape(-1)[0])), _result(tile)[1]
+    if own_scale >= 128 * scale:
+        raise KernelError("a result with steps 128 times as fine as its input's is not emulated")
+    return _limited(tile, hard_swish(steps, own_scale, scale))
+
+
+def _two_lines(tile: Tile, part: Part) -> Array:
+    """A number times one factor, or times another below zero."""
+    own = stored_quantisation(part)
+    steps = part.array.astype(np.int64) - int(own.zero_point.reshape(-1)[0])
+    # TFLite works both factors out in single precision.
+    own_scale, scale = np.float32(own.scale.reshape(-1)[0]), np.float32(_result(tile)[1])
+    kept = multiplied(steps, np.asarray(own_scale / scale))
+    if tile.op.kind == "abs":
+        below = multiplied(-steps, np.asarray(own_scale / scale))
+    else:
+        below = multiplied(steps, np.asarray(own_scale * np.float32(tile.number("alpha")) / scale))
+    return _limited(tile, np.where(steps >= 0, kept, below))
 
 
 def binary(tile: Tile, kind: str, combine: Callable[[Array, Array], Array]) -> Array:
@@ -174,6 +207,8 @@ def binary(tile: Tile, kind: str, combine: Callable[[Array, Array], Array]) -> A
     scales = [np.float32(stored_quantisation(part).scale.reshape(-1)[0]) for part in parts]
     if kind in ("add", "sub"):
         return _limited(tile, tile.boxed(_sum(tile, steps, scales, kind)))
+    if kind == "squared_difference":
+        return _limited(tile, tile.boxed(_squared_difference(tile, steps, scales)))
     if kind == "mul":
         # TFLite works this factor out in single precision.
         factor = scales[0] * scales[1] / np.float32(_result(tile)[1])
@@ -192,14 +227,25 @@ def binary(tile: Tile, kind: str, combine: Callable[[Array, Array], Array]) -> A
 def _sum(tile: Tile, steps: list[Array], scales: list[np.float32], kind: str) -> Array:
     if len(steps) != 2:
         raise KernelError("sums of more than two quantised tensors are not emulated")
-    scale = _result(tile)[1]
+    left, right, largest = _alike(steps, scales, _ADD_SHIFT)
+    total = left + right if kind == "add" else left - right
+    return multiplied(total, np.asarray(largest / (2**_ADD_SHIFT * _result(tile)[1])))
+
+
+def _squared_difference(tile: Tile, steps: list[Array], scales: list[np.float32]) -> Array:
+    left, right, largest = _alike(steps, scales, _SQUARE_SHIFT)
+    factor = largest * largest / (2 ** (2 * _SQUARE_SHIFT) * _result(tile)[1])
+    return multiplied((left - right) ** 2, np.asarray(factor))
+
+
+def _alike(steps: list[Array], scales: list[np.float32], shift: int) -> tuple[Array, Array, float]:
+    """Two operands, scaled up, in steps of one size, and that size."""
     largest = 2.0 * max(float(s) for s in scales)
     left, right = (
-        multiplied(s << _ADD_SHIFT, np.asarray(float(f) / largest))
+        multiplied(s << shift, np.asarray(float(f) / largest))
         for s, f in zip(steps, scales, strict=True)
     )
-    total = left + right if kind == "add" else left - right
-    return multiplied(total, np.asarray(largest / (2**_ADD_SHIFT * scale)))
+    return left, right, largest
 
 
 def prelu(tile: Tile) -> Array:
@@ -235,7 +281,7 @@ def softmax(tile: Tile) -> Array:
 
 
 def reduced(tile: Tile, kind: str, x: Array, axes: tuple[int, ...]) -> Array:
-    """Means and sums in fixed point, the count being part of the factor; extremes as they are."""
+    """Means in fixed point, sums in single precision, extremes as they are."""
     part = tile.part("I")
     own = stored_quantisation(part)
     if kind in ("reduce_max", "reduce_min"):
@@ -245,9 +291,14 @@ def reduced(tile: Tile, kind: str, x: Array, axes: tuple[int, ...]) -> Array:
         raise KernelError(f"{kind} of quantised numbers is not emulated")
     _, scale, _, _ = _result(tile)
     count = int(np.prod([x.shape[axis] for axis in axes], dtype=np.int64))
-    steps = x.astype(np.int64) - int(own.zero_point.reshape(-1)[0])
-    sums = steps.sum(axis=axes, keepdims=True)
-    factor = float(np.float32(own.scale.reshape(-1)[0])) / scale
+    zero = int(own.zero_point.reshape(-1)[0])
+    sums = x.sum(axis=axes, keepdims=True, dtype=np.int64)
+    own_scale = np.float32(own.scale.reshape(-1)[0])
     if kind == "reduce_mean":
-        factor /= count
-    return _limited(tile, tile.boxed(multiplied(sums, np.asarray(factor))))
+        steps = averaged(sums - zero * count, count, float(own_scale) / scale)
+    else:
+        # TFLite sums up in single precision.
+        factor = own_scale / np.float32(scale)
+        real = sums.astype(np.float32) * factor + np.float32(-zero * count) * factor
+        steps = round_away(real).astype(np.int64)
+    return _limited(tile, tile.boxed(steps))

@@ -57,7 +57,8 @@ function boundSentence() {
 function setUpHeadline() {
   byId('subtitle').textContent =
     `Planned for ${plan.objective} by Tilewright ${plan.version}: ${count(plan.tasks.start.length)} tasks, ` +
-    `${count(plan.buffers.number.length)} buffers, ${plan.checked ? 'checked' : 'not checked'}` +
+    `${count(plan.buffer_count)} buffers, ${plan.checked ? 'checked' : 'not checked'}` +
+    `${plan.verified ? ', replayed' : ''}` +
     `${plan.clock_hz ? `, clock ${digits(plan.clock_hz / 1e6)} MHz` : ''}.`;
   byId('headline').append(...plan.cards.map(card));
   byId('bound').append(...boundSentence());
