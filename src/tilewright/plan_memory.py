@@ -72,7 +72,7 @@ def plan_in_least_memory(drafts_on: Callable[[Machine], Drafts], machine: Machin
         plain = drafts.candidate("latency", PLAIN)
         found = None if plain is None else drafts.draft(plain)
     if found is None:
-        raise with_what_would_do(drafts.refusals[0], drafts_on, machine)
+        raise drafts.refusals[0]
     return drafts.finished(found)
 
 
@@ -83,6 +83,8 @@ def draft_in_least_memory(drafts_on: Callable[[Machine], Drafts], machine: Machi
     Where tiles can be found for a strategy is quickly seen. Of what is seen, the most promising is
     lowered and gets addresses, and the next as long as it may take less than what was found.
     """
+    if not any(memory.role == "scratchpad" for memory in machine.memories):
+        return None
     sizes = _Sizes(drafts_on, machine)
     proposals = sizes.all_proposals()
     found = sizes.best_of(proposals)
@@ -297,19 +299,20 @@ def resized(machine: Machine, share: float) -> Machine:
 
 
 def with_what_would_do(
-    refusal: InfeasibleError, drafts_on: Callable[[Machine], Drafts], machine: Machine
+    refusal: InfeasibleError, ways: Sequence[Callable[[Machine], Drafts]], machine: Machine
 ) -> InfeasibleError:
-    """A refusal that also says how much is enough if ops run as cascades; the first one's own hint
-    is about an op that runs by itself."""
+    """A refusal that also says how much is enough if ops run as cascades, in the best of several
+    orders; the first one's own hint is about an op that runs by itself."""
     pads = [m for m in machine.memories if m.role == "scratchpad"]
-    places = drafts_on(machine).prepared.places
+    places = ways[0](machine).prepared.places
     if len(pads) != 1 or places.overflow() is not None:
         return refusal
-    size = pads[0].size_bytes * MANY_TIMES
-    chosen = drafts_on(with_memory_limits(machine, ((pads[0].name, size),))).chosen("memory")
-    if chosen is None or chosen.share * MANY_TIMES <= 1.0:
+    larger = with_memory_limits(machine, ((pads[0].name, pads[0].size_bytes * MANY_TIMES),))
+    chosen = [drafts_on(larger).chosen("memory") for drafts_on in ways]
+    shares = [found.share * MANY_TIMES for found in chosen if found is not None]
+    if not shares or min(shares) <= 1.0:
         return refusal
-    enough = -int(-chosen.share * (1 + FIRST_GROWTH) * size // 1024)
+    enough = -int(-min(shares) * (1 + FIRST_GROWTH) * pads[0].size_bytes // 1024)
     first, *others = refusal.problems
     hint = f"with ops side by side, row by row, {pads[0].name} of about {enough:,} KiB would do"
     origin = places.origin("I1")

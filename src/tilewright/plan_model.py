@@ -68,7 +68,8 @@ class PlanOptions:
     thorough: bool = False
     """Whether plans for smaller scratchpads are all made, too: more memory is then never worse.
     Sizes are m * 2^k with m from 8 to 15, as long as the network is cut into no more than 5,000
-    tiles. Not for the objective `memory`."""
+    tiles. For the objective `memory`: whether less is looked for, with strips and ops that run
+    again."""
     checked: bool = True
     """Whether the plan is checked before it is returned."""
 

@@ -31,6 +31,12 @@ from tilewright.strategy.unpatched import (
 LIKELY = 0.97
 """What is thought to fit into this part of the scratchpads mostly does so in the end."""
 
+SAFELY = 0.94
+"""Ops run again rather than that strips fill more than this part, where either will do."""
+
+EASILY = 0.95
+"""What is chosen for time, with ever larger steps, fits if it fills no more than this part."""
+
 SNUG = 0.96
 """Tiles are chosen for this part of the scratchpads if larger ones leave no gaps to fit in."""
 
@@ -97,9 +103,9 @@ def plan_in_strips(planning: Planning, part: float) -> Plan | None:
     return _first_plan(_State(unchanged(planning.network), planning, search, drafts))
 
 
-def plan_computing_again(planning: Planning, part: float) -> Plan | None:
-    """The plan of a network in which some ops run twice, and stretches in strips, if a part of the
-    scratchpads seems to be enough for that; None if there is none.
+def plan_computing_again(planning: Planning) -> Plan | None:
+    """The plan of a network in which some ops run twice, and stretches in strips, if there seems to
+    be room for that; None if there is none.
 
     Raises:
         LimitError: the plan did not pass its check, which is a fault of Tilewright.
@@ -109,22 +115,22 @@ def plan_computing_again(planning: Planning, part: float) -> Plan | None:
         return None
     drafts.watcher("computing again")
     options, whole = drafts.options.choose, unchanged(planning.network)
-    plan = _Copying(planning, part, options).plan_of(whole)
+    plan = _Copying(planning, SAFELY, options).plan_of(whole)
     if plan is not None:
         return plan
     # What is not there as a whole has to be made and read within one cascade.
     long = replace(options, forgets=True, most_stages=MOST_STAGES)
-    apart = _readers_apart(planning, part, long)
+    apart = _readers_apart(planning, long)
     if apart.again:
-        return _Copying(planning, part, long).plan_of(apart)
-    return _Copying(planning, part, replace(long, most_stages=MANY_STAGES)).plan_of(whole)
+        return _Copying(planning, LIKELY, long).plan_of(apart)
+    return _Copying(planning, LIKELY, replace(long, most_stages=MANY_STAGES)).plan_of(whole)
 
 
-def _readers_apart(planning: Planning, part: float, options: ChooseOptions) -> Copied:
+def _readers_apart(planning: Planning, options: ChooseOptions) -> Copied:
     """A network in which what is too large to wait is made again for those who read it late."""
     copied = unchanged(planning.network)
     for _ in range(MOST_APART):
-        way = _state(copied, planning, part, options).search.apart.first()
+        way = _state(copied, planning, LIKELY, options).search.apart.first()
         if way is None:
             break
         copied = copied.with_copies(way)
@@ -281,7 +287,7 @@ def _unchecked(drafts_on: Callable[[Machine], Drafts], state: _State) -> Plan | 
     """The best plan of what the choice of cascades proposes, not checked."""
     machine, options = state.planning.machine, state.search.options
 
-    def drafts_for(part: float, fill: float) -> Drafts:
+    def drafts_for(part: float = 1.0, fill: float = 0.0) -> Drafts:
         drafts = drafts_on(cut_to(machine, part))
         drafts.explain_nothing()
         choose = replace(options, fill=fill)
@@ -290,15 +296,17 @@ def _unchecked(drafts_on: Callable[[Machine], Drafts], state: _State) -> Plan | 
         return drafts
 
     for fill in FILLS if options.forgets else FILLS[-1:]:
-        whole = drafts_for(1.0, fill)
-        # What just fits by estimates that are a last resort does not fit in the end.
-        chooser = drafts_for(LIKELY, fill) if options.forgets else whole
-        proposals = [chooser.chosen("memory"), whole.chosen(whole.goal)]
-        strategies = [chosen.strategy for chosen in proposals if chosen is not None]
+        easy, frugal = drafts_for(EASILY), drafts_for(LIKELY if options.forgets else 1.0, fill)
+        proposals = [frugal.chosen("memory")]
+        if not options.forgets:
+            # What fills everything by estimates hardly ever fits in the end.
+            quick = [easy.chosen(easy.goal, quickly=quickly) for quickly in (True, False)]
+            proposals = [*quick, *proposals]
+        strategies = dict.fromkeys([found.strategy for found in proposals if found is not None])
         for part in (1.0, SNUG):
-            best = _best_draft(drafts_for(part, fill), strategies)
+            best = _best_draft(drafts_for(part), [*strategies])
             if best is not None:
-                return whole.finished(best)
+                return drafts_for().finished(best)
     return None
 
 

@@ -17,7 +17,6 @@ from tilewright.plan_memory import (
     draft_in_least_memory,
     first_within,
     resized,
-    with_what_would_do,
 )
 from tilewright.plan_model import Plan
 from tilewright.plan_rungs import last_resort
@@ -98,7 +97,7 @@ def best_plan(drafts_on: Callable[[Machine], Drafts], machine: Machine) -> Plan:
         return drafts.finished(_on_fewer_cores(drafts, best))
     plan = last_resort(drafts.prepared, drafts.options, drafts.watcher)
     if plan is None:
-        raise with_what_would_do(drafts.refusals[0], drafts_on, machine)
+        raise drafts.refusals[0]
     return plan
 
 

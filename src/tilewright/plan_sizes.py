@@ -1,4 +1,5 @@
-"""Plans for smaller scratchpads, too: with more memory a plan is then never worse.
+"""Plans for smaller scratchpads, too: with more memory a plan is then never worse, and there may be
+one in less than was thought to be the least.
 
 A plan for less memory is one for more of it. If the sizes to plan for are a fixed set, of which
 those are taken that are no larger than what there is, then more memory only adds to them, and what
@@ -11,10 +12,12 @@ get smaller together, a step of the grid each, or one of them does and the other
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from math import sqrt
 
 from tilewright.machine.limits import with_memory_limits
 from tilewright.machine.model import Machine
 from tilewright.network.graph import Network
+from tilewright.plan_memory import resized
 from tilewright.plan_model import Plan, PlanOptions
 from tilewright.program.lower import Prepared
 from tilewright.replay.check import check
@@ -34,6 +37,9 @@ FEW_TILES = 250
 
 GAP = 2
 """So many sizes in a row without a plan, or with too many tiles, end a line."""
+
+MOST_TRIALS = 6
+"""In so many sizes a plan is looked for that takes less memory than the one that is known."""
 
 
 def best_of_sizes(
@@ -65,6 +71,33 @@ def best_of_sizes(
             if missing == GAP or (best is not None and _is_best(best, whole)):
                 break
     return None if best is None else _on(whole, best, options)
+
+
+def least_of_sizes(
+    plan_on: Callable[[Machine], Plan | None], known: Plan, whole: Prepared, options: PlanOptions
+) -> Plan:
+    """The plan in the least memory: one that is known, or of those for a half of what it takes, and
+    for sizes between what is enough and what is not.
+
+    Raises:
+        LimitError: the plan did not pass its check, which is a fault of Tilewright.
+    """
+    best, too_little = known, 0.0
+    for _ in range(MOST_TRIALS):
+        enough = _filled(best, whole.places.machine)
+        size = sqrt(enough * too_little) if too_little else enough / 2
+        found = plan_on(resized(whole.places.machine, size)) if size else None
+        if found is None or _filled(found, whole.places.machine) >= enough:
+            too_little = size
+        else:
+            best = found
+    return _on(whole, best, options)
+
+
+def _filled(plan: Plan, machine: Machine) -> float:
+    """The part of the scratchpads that a plan takes, of the one that is filled most."""
+    pads = [memory for memory in machine.memories if memory.role == "scratchpad"]
+    return max([plan.peak_bytes[pad.name] / pad.size_bytes for pad in pads], default=0.0)
 
 
 def most_tiles(network: Network) -> int:

@@ -12,12 +12,12 @@ from tilewright.machine.model import OUTPUT_OPERAND, Machine
 from tilewright.mapping.search import Objective, SearchOptions
 from tilewright.network.graph import Network, Op
 from tilewright.plan_drafts import Drafts, KnownChoices
-from tilewright.plan_memory import plan_in_least_memory
+from tilewright.plan_memory import plan_in_least_memory, with_what_would_do
 from tilewright.plan_model import Plan, PlanObjective, PlanOptions, Watcher
 from tilewright.plan_patches import LIKELY, Planning, plan_computing_again, plan_in_strips
 from tilewright.plan_rungs import plan_of_rung
 from tilewright.plan_search import best_plan
-from tilewright.plan_sizes import best_of_sizes, most_tiles, value_of
+from tilewright.plan_sizes import best_of_sizes, least_of_sizes, most_tiles, value_of
 from tilewright.program.cascade import PLAIN
 from tilewright.program.lower import prepare
 from tilewright.program.order import peak_bytes
@@ -61,11 +61,26 @@ def plan(
     """
     options = options or PlanOptions()
     limited = with_memory_limits(machine, options.memory_limits)
-    if options.thorough and options.objective != "memory":
+    less_memory = options.objective == "memory"
+    if options.thorough and not less_memory:
         found = _thorough_plan(network, machine, limited, (options, watcher))
         if found is not None:
             return found
-    return _Sizes(network, limited, (options, watcher)).plan_on(limited)
+    sizes = _Sizes(network, limited, (options, watcher))
+    try:
+        known = sizes.plan_on(limited)
+    except InfeasibleError as refusal:
+        raise with_what_would_do(refusal, sizes.ways, limited) from None
+    return _in_still_less(known, sizes) if options.thorough and less_memory else known
+
+
+def _in_still_less(known: Plan, sizes: "_Sizes") -> Plan:
+    """The plan in the least memory, with strips and ops that run again where that takes less."""
+    options, watcher = sizes.how
+    quick = replace(options, objective="latency", checked=False)
+    others = _Sizes(sizes.network, sizes.machine, (quick, watcher))
+    whole = sizes.drafts_on(sizes.machine).prepared
+    return least_of_sizes(others.plan_if_any, known, whole, options)
 
 
 def _thorough_plan(
@@ -84,10 +99,7 @@ def _thorough_plan(
         drafts = sizes.drafts_on(other)
         if (drafts.tiles(drafts.goal, PLAIN) or 0) > most_tiles(network):
             return None
-        try:
-            return sizes.plan_on(other)
-        except InfeasibleError:
-            return None
+        return sizes.plan_if_any(other)
 
     return best_of_sizes(plan_on, unlimited, sizes.drafts_on(limited).prepared, options)
 
@@ -104,6 +116,13 @@ class _Sizes:
         watcher("compute order")
         self.order = compute_order(network, options.order_steps)
         self.drafts_on = _drafts_in(network, machine, self.order, how)
+
+    def plan_if_any(self, machine: Machine) -> Plan | None:
+        """The plan on a machine of some sizes; None if there is none."""
+        try:
+            return self.plan_on(machine)
+        except InfeasibleError:
+            return None
 
     def plan_on(self, machine: Machine) -> Plan:
         """The plan on a machine of some sizes.
@@ -147,6 +166,12 @@ class _Sizes:
             return _planned(planning, is_tight=is_tight)
         except InfeasibleError as refusal:
             return refusal
+
+    @property
+    def ways(self) -> list[Callable[[Machine], Drafts]]:
+        """Drafts of plans in all orders."""
+        ways = (self._first, self._other, self._copying)
+        return [way.drafts_on for way in ways if way is not None]
 
     @cached_property
     def _first(self) -> "_Way":
@@ -200,7 +225,7 @@ def _planned(planning: Planning, *, is_tight: bool) -> Plan:
     try:
         found = (plan_in_least_memory if objective == "memory" else best_plan)(drafts_on, machine)
     except InfeasibleError:
-        in_strips = plan_in_strips(planning, LIKELY) or plan_computing_again(planning, LIKELY)
+        in_strips = plan_in_strips(planning, LIKELY) or plan_computing_again(planning)
         if in_strips is None:
             raise
         return in_strips

@@ -1,11 +1,14 @@
 """The objective `memory`: sizes that hold a plan, at a price in tiles that they are worth."""
 
 import pytest
+from tests.machine_builder import machine_of, marked, sound_machine
+from tests.small_machines import Small, small_machine
 
 import tilewright
 from tilewright import plan_memory
 from tilewright.network.zoo import layers
 from tilewright.planner import PlanOptions, plan
+from tilewright.replay.verify import verify
 
 CASES = [
     ("lenet5", "ethos_u55_128"),
@@ -32,6 +35,23 @@ def test_there_is_a_plan_in_the_size_that_was_found(network: str, machine: str) 
     limits = tuple(scratchpads(made).items())
     found = plan(made.network, made.machine, PlanOptions(memory_limits=limits))
     assert all(found.peak_bytes[name] <= size for name, size in limits)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("network", ["ds_cnn", "lenet5"])
+def test_a_thorough_search_finds_plans_in_less_memory_that_compute_the_same(network: str) -> None:
+    usual = least(network, "ethos_u55_128")
+    options = PlanOptions(objective="memory", thorough=True)
+    made = plan(usual.network, tilewright.load_machine("ethos_u55_128"), options)
+    assert made.peak_bytes["sram"] < 0.9 * usual.peak_bytes["sram"]
+    assert made.machine == usual.machine
+    assert verify(made.timetable, made.network).agrees
+
+
+def test_a_machine_without_scratchpads_has_a_plan_too() -> None:
+    machine = small_machine(Small(kind="none"))
+    made = plan(tilewright.load_network("lenet5"), machine, PlanOptions(objective="memory"))
+    assert scratchpads(made) == {}
 
 
 @pytest.mark.slow
@@ -67,3 +87,13 @@ def test_an_op_of_next_to_no_work_has_a_plan_too(machine: str) -> None:
 def test_a_plan_with_too_many_tiles_is_better_than_none(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(plan_memory, "LITTLE_TILES", 1)
     assert least("lenet5", "ethos_u55_128").cycles > 0
+
+
+def test_cores_whose_memories_are_all_shared_have_a_plan() -> None:
+    data = marked(sound_machine())
+    del data["memories"]["reg"]
+    data["memories"]["bank"] |= {"role": "scratchpad"}
+    data["cores"] = {"c": {"operational_array": data.pop("operational_array"), "count": 3}}
+    machine = machine_of(data)
+    made = plan(tilewright.load_network("lenet5"), machine)
+    assert made.peak_bytes["bank"] <= 64 * 1024

@@ -87,7 +87,8 @@ def prepare(
     places = places_of(machine)
     homes = [places.home(carrier) for carrier in ("I1", "I2", OUTPUT_OPERAND)]
     joins = homes[0] is not None and all(home == homes[0] for home in homes)
-    bits = None if places.core.model else min(m.size_bits for m in places.core.memories)
+    sizes = () if places.core.model else tuple(m.size_bits for m in places.core.memories)
+    bits = min(sizes, default=None)
     made = stages_of(network, order, joins_on_array=joins, joined_bits=bits)
     storage, stages = storages(network, made)
     return Prepared(
