@@ -15,8 +15,7 @@ def unlike_tasks(program: Program, accesses: Accesses, tiles: Tiles, made: Boxes
     They are if they are of one kind, walk as many points along every loop to as many results
     (`made` is by task the box around these), and touch as many elements, one access after the
     other, of buffers that are alike: of one tensor, in one space, with as many bytes and elements,
-    all with sums or with finished data. A copy that
-    reads one box twice is like no other task.
+    all with sums or with finished data. A copy that reads one box twice is like no other task.
     """
     n_tasks = len(program.tasks)
     if max(map(_most_elements, (accesses.boxes, accesses.buffer_boxes, made))) > MOST_ELEMENTS:

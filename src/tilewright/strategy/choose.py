@@ -325,7 +325,9 @@ class _Chooser:
 
     def _last_step(self, way: Ways, crossing: State, alive: Usage, slices: Slicing) -> int:
         """The number of the largest step of a span that fills no more than it may."""
-        number, last = 0, 0 if slices == "wait" else len(way.span.steps) - 1
+        if slices == "wait" or not self.options.fill:
+            return 0
+        number, last = 0, len(way.span.steps) - 1
         needs = way.needs(crossing, lasting=False) if slices == "none" else ()
         while number < last:
             need = needs[number + 1] if needs else way.forgetting_need(crossing, number + 1)
