@@ -192,14 +192,22 @@ def anywhere(shape: Shape, inputs: int = 1, *, channels_last: bool = False) -> N
 
 
 def reshape(data: Shape, shape: Shape, *, channels_last: bool = False) -> Nest:
-    """A reshape; affine where it only adds or drops axes of size 1."""
-    if [size for size in data if size != 1] != [size for size in shape if size != 1]:
-        return anywhere(shape, channels_last=channels_last)
+    """A reshape; affine where it only splits axes, and adds or drops axes of size 1."""
     names = axis_names(len(shape), channels_last=channels_last)
-    long_names = [name for name, size in zip(names, shape, strict=True) if size != 1]
-    source = iter(long_names)
-    index = tuple(Index(()) if size == 1 else Index(((next(source), 1),)) for size in data)
-    return moved(shape, index, channels_last=channels_last)
+    left = [(name, size) for name, size in zip(names, shape, strict=True) if size != 1]
+    index: list[Index] = []
+    for size in data:
+        terms: list[tuple[str, int]] = []
+        while size != 1 and left and left[0][1] and size % left[0][1] == 0:
+            name, part = left.pop(0)
+            size //= part
+            terms.append((name, size))
+        if size != 1:
+            break
+        index.append(Index(tuple(terms)))
+    if left or len(index) < len(data):
+        return anywhere(shape, channels_last=channels_last)
+    return moved(shape, tuple(index), channels_last=channels_last)
 
 
 def _identity(names: Sequence[str], at: int, special: Index) -> Indices:

@@ -94,6 +94,18 @@ class Homes:
         near = self.places.named(memory, 0).name
         return self.places.routes.get((source.name if source else "", near))
 
+    def comes_by_way_of_outside(self, stage: Stage, operand: Operand) -> bool:
+        """Whether a stage's input gets from where it would be kept to where it is wanted only if
+        it goes out and comes in again."""
+        memory, root = self.where(stage, operand), self.root(operand.tensor)
+        if not memory or self.network.by_name[root].role in ("input", "constant"):
+            return False
+        near = self.of_kept(root)
+        if memory == near or self.route_in(root, memory, kept=True) is not None:
+            return False
+        goes_out = self.route_out(near) is not None
+        return goes_out and self.route_in(root, memory, kept=False) is not None
+
     def route_out(self, memory: str) -> Route | None:
         """The way of results from a memory to where they go in the end."""
         far = self.places.destination() or self.places.overflow()

@@ -168,12 +168,13 @@ class Residence:
 
     @cached_property
     def _streamed(self) -> Mapping[str, None]:
-        """Roots that some stage reads outside the scratchpads."""
+        """Roots that some stage reads outside the scratchpads, or can only get from there."""
         return {
             self.storage[operand.tensor].root: None
             for stage in self.stages
             for operand in stage.inputs
             if self.where(stage, operand) is None
+            or self._homes.comes_by_way_of_outside(stage, operand)
         }
 
     def may_send(self, root: str) -> bool:

@@ -38,32 +38,47 @@ def too_large(tables: Tables) -> InfeasibleError | None:
     return InfeasibleError(*shown)
 
 
+def full_scratchpad(tables: Tables, error: StuckError) -> int:
+    """The scratchpad that lacks most for what a task needs; if none does, the fullest in use."""
+    roots = _lacking(tables, error) or tables.touched[error.task]
+    pads = sorted({tables.scratchpad[root] for root in roots}) or [0]
+    return max(pads, key=lambda pad: (bool(error.lying[pad]), _short_bytes(tables, error, pad)))
+
+
 def stuck(tables: Tables, error: StuckError, enough_bytes: int | None) -> InfeasibleError:
     """The error if a task gets no room although its own operands would fit."""
-    task, lying = error.task, error.lying
-    touched = tables.touched[task]
-    lacking = [root for root in touched if root not in lying[tables.scratchpad[root]]]
-    pad = tables.scratchpad[lacking[0]] if lacking else 0
-    name = tables.scratchpads[pad]
-    here = lying[pad]
-    needed = sum(tables.aligned_bytes[r] for r in lacking if tables.scratchpad[r] == pad)
+    pad = full_scratchpad(tables, error)
+    name, here = tables.scratchpads[pad], error.lying[pad]
+    lacking = [root for root in _lacking(tables, error) if tables.scratchpad[root] == pad]
+    short = _short_bytes(tables, error, pad)
     free = tables.room_bytes[pad] - sum(tables.aligned_bytes[root] for root in here)
-    short = needed - free
     lack = f"{short:,} B short" if short > 0 else f"{free:,} B are free, but in pieces"
     hint = [] if enough_bytes is None else [f"{enough_bytes:,} B of '{name}' are enough"]
     if tables.spill[pad] is None:
-        hint.append(f"or give '{name}' a way to an external memory and back, to spill to")
-    hint.append("or cut the ops into smaller tiles")
+        hint.append(f"give '{name}' a way to an external memory and back, to spill to")
+    hint.append("cut the ops into smaller tiles")
     return InfeasibleError(
         Problem(
             message=(
-                f"{_task(tables, task)}: '{name}' of {tables.room_bytes[pad]:,} B has no room for "
-                f"{_names(tables, lacking)}: {lack}; "
+                f"{_task(tables, error.task)}: '{name}' of {tables.room_bytes[pad]:,} B has no "
+                f"room for {_names(tables, lacking)}: {lack}; "
                 f"alive in it: {_names(tables, here)}"
             ),
-            hint="\n".join(hint),
+            hint="\nor ".join(hint),
         )
     )
+
+
+def _lacking(tables: Tables, error: StuckError) -> list[int]:
+    """What a task needs and does not lie in its scratchpad."""
+    touched = tables.touched[error.task]
+    return [root for root in touched if root not in error.lying[tables.scratchpad[root]]]
+
+
+def _short_bytes(tables: Tables, error: StuckError, pad: int) -> int:
+    """By how much all that lies in a scratchpad and is lacking there exceeds it."""
+    lacking = [root for root in _lacking(tables, error) if tables.scratchpad[root] == pad]
+    return _stacked_bytes(tables, [*error.lying[pad], *lacking]) - tables.room_bytes[pad]
 
 
 def _own_operands(tables: Tables, task: int, pad: int, roots: list[int]) -> Problem:
@@ -80,8 +95,8 @@ def _own_operands(tables: Tables, task: int, pad: int, roots: list[int]) -> Prob
 
 def _stacked_bytes(tables: Tables, roots: list[int]) -> int:
     """Bytes of blocks on top of each other; the one on top needs no padding."""
-    padding = max(tables.aligned_bytes[root] - tables.size_bytes[root] for root in roots)
-    return sum(tables.aligned_bytes[root] for root in roots) - padding
+    paddings = (tables.aligned_bytes[root] - tables.size_bytes[root] for root in roots)
+    return sum(tables.aligned_bytes[root] for root in roots) - max(paddings, default=0)
 
 
 def _reserved_bytes(tables: Tables, name: str) -> int:

@@ -8,7 +8,7 @@ from tilewright.schedule.bounds import Bounds
 from tilewright.schedule.claims import StuckError
 from tilewright.schedule.external import too_full
 from tilewright.schedule.in_order import in_order
-from tilewright.schedule.infeasible import stuck, too_large
+from tilewright.schedule.infeasible import full_scratchpad, stuck, too_large
 from tilewright.schedule.options import ScheduleOptions
 from tilewright.schedule.order import order_of
 from tilewright.schedule.result import timetable_of
@@ -94,14 +94,14 @@ def schedule_in_order(
 
 def _enough_bytes(tables: Tables, options: ScheduleOptions, failed: StuckError) -> int | None:
     """The smallest size of the full scratchpad, as far as a few trials tell, that is enough."""
-    pads = [tables.scratchpad[root] for root in tables.touched[failed.task]]
-    if not pads:
+    if not tables.touched[failed.task]:
         return None
-    name = tables.scratchpads[pads[0]]
+    pad = full_scratchpad(tables, failed)
+    name = tables.scratchpads[pad]
     order = order_of(tables, range(len(tables.engine)))
     too_small = tables.program.space[name].size_bytes
-    reserved_bytes = too_small - tables.room_bytes[pads[0]]
-    enough = max(too_small + 1, max(order.live_bytes[pads[0]]) + reserved_bytes)
+    reserved_bytes = too_small - tables.room_bytes[pad]
+    enough = max(too_small + 1, max(order.live_bytes[pad]) + reserved_bytes)
     for _ in range(options.explain_trials):
         if _fits(tables, options, name, enough):
             break

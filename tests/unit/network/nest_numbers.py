@@ -43,7 +43,7 @@ def run_nests(network: Network, given: Mapping[str, Any]) -> dict[str, Any]:
 def _run(op: Op, network: Network, tensors: Mapping[str, Any]) -> Any:
     result = op.outputs[0]
     shape = network.by_name[result.tensor].shape
-    if op.kind == "reshape":
+    if op.kind == "reshape" and op.inputs[0].index is None:
         return tensors[op.inputs[0].tensor].reshape(shape)
     touched, places = _places(op, result, shape)
     reads = [_read(op, operand, tensors[operand.tensor]) for operand in op.inputs]
