@@ -410,7 +410,9 @@ def _plain_ones(drafts: Drafts, best: Draft | None) -> Iterator[Candidate]:
 def _strategies(drafts: Drafts, goal: Goal) -> Iterator[Strategy]:
     """What the choice of cascades proposes; first what is quickly found, if nothing moves less."""
     quick = drafts.chosen("traffic", quickly=True) if goal == "traffic" else None
-    if quick is not None and quick.moved_bytes <= drafts.prepared.bounds.traffic_bytes:
+    if quick is not None and quick.moved_bytes > drafts.prepared.bounds.traffic_bytes:
+        quick = None
+    if quick is not None:
         yield quick.strategy
     chosen = drafts.chosen(goal)
     if chosen is not None and (quick is None or chosen.strategy != quick.strategy):
