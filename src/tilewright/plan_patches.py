@@ -295,16 +295,14 @@ def _unchecked(drafts_on: Callable[[Machine], Drafts], state: _State) -> Plan | 
         drafts.room = drafts_on(machine).prepared.places.spaces
         return drafts
 
+    # What fills everything by estimates hardly ever fits in the end.
+    easy = drafts_for(EASILY)
+    quick = [easy.chosen(easy.goal, quickly=quickly) for quickly in (True, False)]
     for fill in FILLS if options.forgets else FILLS[-1:]:
-        easy, frugal = drafts_for(EASILY), drafts_for(LIKELY if options.forgets else 1.0, fill)
-        proposals = [frugal.chosen("memory")]
-        if not options.forgets:
-            # What fills everything by estimates hardly ever fits in the end.
-            quick = [easy.chosen(easy.goal, quickly=quickly) for quickly in (True, False)]
-            proposals = [*quick, *proposals]
-        strategies = dict.fromkeys([found.strategy for found in proposals if found is not None])
+        frugal = drafts_for(LIKELY if options.forgets else 1.0, fill).chosen("memory")
+        proposals = [found.strategy for found in (*quick, frugal) if found is not None]
         for part in (1.0, SNUG):
-            best = _best_draft(drafts_for(part), [*strategies])
+            best = _best_draft(drafts_for(part), [*dict.fromkeys(proposals)])
             if best is not None:
                 return drafts_for().finished(best)
     return None
