@@ -47,6 +47,9 @@ if that does not fit in the end."""
 MOST_PLANS = 2
 """If it does not, other stretches are tried, so many times in all."""
 
+LESS = (0.9, 0.8)
+"""Then strips are looked for that seem to need no more than these parts of that."""
+
 MOST_TRIALS = 40
 """So often it is looked how far one gets, whatever runs again."""
 
@@ -100,7 +103,7 @@ def plan_in_strips(planning: Planning, part: float) -> Plan | None:
         return None
     drafts.watcher("strips")
     search = _search(planning, part, drafts.options.choose)
-    return _first_plan(_State(unchanged(planning.network), planning, search, drafts))
+    return _first_plan(_State(unchanged(planning.network), planning, part, search, drafts))
 
 
 def plan_computing_again(planning: Planning) -> Plan | None:
@@ -176,6 +179,8 @@ class _State:
     copied: Copied
     planning: Planning
     """Of the network with copies."""
+    part: float
+    """Of the scratchpads, that strips are looked for in."""
     search: StripSearch
     original: Drafts
     """Of the network without."""
@@ -212,7 +217,7 @@ def _state(copied: Copied, planning: Planning, part: float, options: ChooseOptio
     drafts_on = planning.drafts_of(network, order)
     again = replace(planning, network=network, order=order, drafts_on=drafts_on)
     search = _search(again, part, options)
-    return _State(copied, again, search, planning.drafts_on(planning.machine))
+    return _State(copied, again, part, search, planning.drafts_on(planning.machine))
 
 
 def _search(planning: Planning, part: float, options: ChooseOptions) -> StripSearch:
@@ -229,6 +234,19 @@ def _search(planning: Planning, part: float, options: ChooseOptions) -> StripSea
 
 
 def _first_plan(state: _State) -> Plan | None:
+    """The first plan in strips; if what seemed to fit does not in the end, one in strips for which
+    there seems to be more room than they need."""
+    plan = _first_proposed(state)
+    for less in LESS:
+        if plan is not None or not state.search.proposals:
+            break
+        part = less * state.part
+        search = _search(state.planning, part, state.search.options)
+        plan = _first_proposed(replace(state, search=search))
+    return plan
+
+
+def _first_proposed(state: _State) -> Plan | None:
     """The first plan in strips, of those that a search proposes."""
     network, order = state.planning.network, state.planning.order
     for strips in islice(state.search.found(), MOST_PLANS):

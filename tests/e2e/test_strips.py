@@ -11,6 +11,7 @@ from tests.reference_data import ABSENT, REFERENCE_DATA
 
 from tilewright import load_machine, load_network, plan
 from tilewright.cli import tilewright
+from tilewright.errors import InfeasibleError
 from tilewright.machine.limits import with_memory_limits
 from tilewright.machine.model import Machine
 from tilewright.network.graph import Network
@@ -133,6 +134,22 @@ def test_a_mean_is_added_up_over_strips() -> None:
     added = [task.tile for task in found.program.tasks if task.op == "mean"]
     points = sum(prod(stop - start for _, start, stop in tile) for tile in added)
     assert points == 16 * 12 * 24
+
+
+@pytest.mark.slow
+def test_where_strips_do_not_fit_in_the_end_more_of_them_are_tried() -> None:
+    # What seems to fit into 1,000 B and 1,040 B gets no addresses there, in 4 strips it does.
+    for size in (1_000, 1_040):
+        found = plan(pooled(), with_sram("ethos_u55_128", size))
+        assert [strips.strips for strips in found.strips] == [4]
+        assert verify(found.timetable, found.network).agrees
+
+
+@pytest.mark.slow
+def test_strips_that_would_add_to_differently_cut_sums_are_no_plan() -> None:
+    # In 880 B the first strip would make two channels of the mean at a time, the next one all.
+    with pytest.raises(InfeasibleError):
+        plan(pooled(), with_sram("ethos_u55_128", 880))
 
 
 def test_no_strips_where_there_is_room() -> None:

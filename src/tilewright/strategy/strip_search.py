@@ -62,6 +62,8 @@ class StripSearch:
     trials_left: int = MOST_TRIALS
     furthest: int = -1
     """The last place in the order that a trial did not lead past."""
+    proposals: int = 0
+    """How often there seemed to be room for everything."""
 
     def found(self) -> Iterator[Strips]:
         """Stretches and strips with which there seems to be room for everything; none if there is
@@ -70,10 +72,12 @@ class StripSearch:
         if trial is None:
             return
         if trial.stuck == len(self.order):
+            self.proposals += 1
             yield ()
             return
         for strips in self._completed(trial):
             if self._leads_through(strips):
+                self.proposals += 1
                 yield self._with_fewer(strips)
 
     def _completed(self, trial: _Trial) -> Iterator[Strips]:

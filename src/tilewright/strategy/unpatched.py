@@ -4,6 +4,7 @@ Boxes of a strip's tensors are boxes of the network's tensors further along, and
 are tiles of the network's ops. Nothing else changes.
 """
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -20,7 +21,8 @@ from tilewright.strategy.patches import OpStrip, Patches
 def unpatched(timetable: Timetable, patches: Patches) -> Timetable | None:
     """The same timetable for the network as it is.
 
-    None if the columns of a strip are copied from or to their place, as no op of the network does.
+    None if the columns of a strip are copied from or to their place, as no op of the network does,
+    or if strips that add to the same sums are cut differently: then these are no slices of them.
     """
     back = _Back(timetable.program, patches)
     if not back.is_possible():
@@ -84,12 +86,31 @@ class _Back:
         return dict.fromkeys(n for n in given if self.strips.buffers[n].tensor in tensors)
 
     def is_possible(self) -> bool:
-        """Whether all ops are those of the network, and no bytes of an input look another shape."""
+        """Whether all ops are those of the network, no bytes of an input look another shape, and
+        sums are cut alike in all strips that add to them."""
         known = {*self.patches.ops, *(op.name for op in self.patches.original.ops), ""}
         views = [buffer.view for buffer in self.strips.buffers if buffer.view is not None]
-        return all(task.op in known for task in self.strips.tasks) and not any(
-            view.origin is None and view.buffer in self._cut_inputs for view in views
+        return (
+            all(task.op in known for task in self.strips.tasks)
+            and not any(view.origin is None and view.buffer in self._cut_inputs for view in views)
+            and all(len({*cuts.values()}) == 1 for cuts in self._sums().values())
         )
+
+    def _sums(self) -> dict[tuple[str, int], dict[str, frozenset[object]]]:
+        """By op and number of a strip, which those share that add to the same sums: the parts of
+        the result that each of them makes."""
+        adding = Counter((part.op, part.strip) for part in self.patches.ops.values())
+        made: dict[tuple[str, int], dict[str, frozenset[object]]] = {}
+        for task in self.strips.tasks:
+            part = self.patches.ops.get(task.op)
+            if part is None or adding[part.op, part.strip] == 1:
+                continue
+            index = self._ops[part.op].outputs[0].index or ()
+            loops = {loop for axis in index for loop, _ in axis.terms}
+            spans = tuple([span for span in task.tile if span[0] in loops])
+            known = made.setdefault((part.op, part.strip), {})
+            known[task.op] = known.get(task.op, frozenset()) | {spans}
+        return made
 
     def program(self) -> Program:
         """The program of the network as it is."""
