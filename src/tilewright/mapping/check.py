@@ -18,6 +18,7 @@ from tilewright.mapping.constraints import (
     constraint_for,
     read_constraints,
 )
+from tilewright.mapping.nest import scattering
 from tilewright.network.graph import Network, Op, Operand
 from tilewright.network.kinds import is_mac
 from tilewright.network.load import read_network
@@ -141,7 +142,7 @@ def _against_array(
 
 def _unknown_loops(reading: ConstraintReading, network: Network) -> Iterator[Problem]:
     """Loops that a mapping file unrolls and no op of the network has."""
-    known = {dim for op in network.ops for dim, _ in op.dims}
+    known = {dim for op in network.ops for dim, _ in scattering(op, network).dims}
     for i, constraint in enumerate(reading.constraints):
         for dim, pairs in constraint.spatial:
             for loop, _ in pairs:
@@ -164,6 +165,7 @@ def _against_op(
 ) -> Iterator[Problem]:
     """A spatial unrolling wider than the port that feeds it."""
     op, network = where
+    op = scattering(op, network)
     links = dict(constraint.links)
     for operand in op.operands:
         letter = links.get(operand.name, "")

@@ -5,12 +5,14 @@ the same while it runs, and *partially relevant* (pr) if it shares an axis with 
 a relation such as `IX = 2*OX + 1*FX`.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from math import gcd, prod
 
 from tilewright.network.graph import Index, Network, Op, Operand
 from tilewright.network.kinds import is_mac
+from tilewright.network.windows import interleaved
 from tilewright.records import quickly_made
 
 _ARRAY_KINDS = """
@@ -162,6 +164,7 @@ def nest_of(op: Op, network: Network) -> LoopNest:
     """
     if op.kind not in ARRAY_KINDS:
         raise ValueError(f"the array does not run {op.kind}")
+    op = scattering(op, network)
     dims = dict(op.dims)
     relations: dict[str, Relation] = {}
     operands = []
@@ -182,6 +185,38 @@ def nest_of(op: Op, network: Network) -> LoopNest:
         relations=tuple(relations.values()),
         final_bits=network.by_name[op.outputs[0].tensor].bits,
     )
+
+
+def scattering(op: Op, network: Network) -> Op:
+    """The op with the loops of its nest: over its input, if it is a transposed convolution."""
+    axes = {axis.loop: axis for axis in interleaved(op, network)}
+    if not axes:
+        return op
+    made, read = {}, {}
+    for axis in axes.values():
+        made[axis.loop] = Index(((axis.walked, axis.stride), (axis.tap, axis.dilation)))
+        read[axis.index] = Index(((axis.walked, 1),))
+    loops = [(axes[d].walked, axes[d].steps(n)) if d in axes else (d, n) for d, n in op.dims]
+    result, data = op.outputs[0], next(o for o in op.inputs if o.name == "I")
+    walks = [made.get(i.terms[0][0], i) if i.terms else i for i in result.index or ()]
+    seen = [read.get(i, i) for i in data.index or ()]
+    inputs = (replace(data, index=tuple(seen)) if o is data else o for o in op.inputs)
+    outputs = (replace(result, index=tuple(walks)), *op.outputs[1:])
+    return replace(op, dims=tuple(loops), inputs=tuple(inputs), outputs=outputs)
+
+
+def mapped_lengths(op: Op, network: Network, lengths: Mapping[str, int]) -> Mapping[str, int]:
+    """Lengths of the loops of a tile, and of its windows, under the names of the op's nest."""
+    axes = interleaved(op, network)
+    if not axes:
+        return lengths
+    found = dict(lengths)
+    names = {i.terms[0][0]: f"O{at}" for at, i in enumerate(op.outputs[0].index or ()) if i.terms}
+    for axis in axes:
+        if axis.loop in found:
+            length = found.pop(axis.loop)
+            found |= {axis.walked: axis.steps(length), names[axis.loop]: length}
+    return found
 
 
 def _axis_names(

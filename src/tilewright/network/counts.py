@@ -4,6 +4,7 @@ from math import gcd, prod
 
 from tilewright.network.graph import Index, Network, Op
 from tilewright.network.kinds import is_mac
+from tilewright.network.windows import interleaved
 
 _MAX_STEPS = 2**24
 
@@ -12,11 +13,17 @@ def macs(op: Op, network: Network) -> int:
     """Multiplications the op has to do; 0 for kinds that do not multiply and accumulate.
 
     Taps that read padding count (hardware does them, and published figures include them); points
-    that land outside the output do not.
+    that land outside the output do not, and neither do those of a transposed convolution at which
+    no window reaches the output.
     """
     if not is_mac(op.kind):
         return 0
-    return active_points(op, network.by_name[op.outputs[0].tensor].shape)
+    total = active_points(op, network.by_name[op.outputs[0].tensor].shape)
+    sizes = op.sizes
+    for axis in interleaved(op, network):
+        inside = points_inside(axis.index, sizes, axis.size)
+        total = total * inside // (sizes[axis.loop] * sizes[axis.tap])
+    return total
 
 
 def active_points(op: Op, shape: tuple[int, ...]) -> int:

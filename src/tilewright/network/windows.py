@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from tilewright.network.graph import Index
+from tilewright.network.graph import Index, Network, Op
 from tilewright.network.nests import SPATIAL, Indices, Nest, Shape
 
 
@@ -109,9 +109,23 @@ def conv_transpose(
     *,
     bias: bool = False,
 ) -> Nest:
-    """A transposed convolution; scatters its input. A negative `pad_end` makes room behind it."""
+    """A transposed convolution. A negative `pad_end` makes room behind it.
+
+    It scatters its input. Where windows overlap it walks over its result instead, so that it can be
+    cut there: each element is gathered from those windows that reach it.
+    """
     axes = _conv_axes(data, channels, groups, windows, layout)
     outs = tuple(w.transposed_size(s) for w, s in zip(windows, axes.spatial, strict=True))
+    if any(s > 1 and w.reach > w.stride for w, s in zip(windows, axes.spatial, strict=True)):
+        slide = _sliding("O", outs, windows)
+        gathered = tuple(
+            Index(((position, 1), (tap, -w.dilation)), w.pad_begin, w.stride)
+            for (position, _), (tap, _), w in zip(
+                slide.positions, slide.windows, windows, strict=True
+            )
+        )
+        indices = (gathered, slide.taps, slide.plain)
+        return _conv_nest(axes.channel_dims + slide.dims, axes, outs, layout, indices, bias=bias)
     slide = _sliding("I", axes.spatial, windows)
     # Between windows, and behind the last, lie elements without a sum: whoever is before them
     # writes them.
@@ -124,13 +138,76 @@ def conv_transpose(
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Interleaved:
+    """An axis of a transposed convolution that walks over its result.
+
+    Of `stride` elements of the result in a row each tap reaches one, so that most points of the
+    nest are no work: an array goes over the input instead, with all taps at every step.
+    """
+
+    loop: str
+    tap: str
+    index: Index
+    """Into the input."""
+    size: int
+    """Of the input."""
+
+    @property
+    def stride(self) -> int:
+        """From one window to the next, in elements of the result."""
+        return self.index.divisor
+
+    @property
+    def dilation(self) -> int:
+        """From one tap of a window to the next, in elements of the result."""
+        return -dict(self.index.terms)[self.tap]
+
+    @property
+    def walked(self) -> str:
+        """The loop over the input."""
+        return f"I{self.loop[1:]}"
+
+    def steps(self, length: int) -> int:
+        """Steps over the input in which every tap has made all that it makes of some elements.
+
+        >>> index = Index((("OY", 1), ("FY", -1)), 1, 2)
+        >>> axis = Interleaved(loop="OY", tap="FY", index=index, size=8)
+        >>> axis.steps(2), axis.steps(3), axis.steps(17)
+        (1, 2, 8)
+        """
+        return max(1, min(-(-length // self.stride), self.size))
+
+    def seen(self, length: int, taps: int) -> int:
+        """Elements of the input that some elements of the result are made of, at most."""
+        return min(self.size, (length - 1 + self.dilation * (taps - 1)) // self.stride + 1)
+
+
+def interleaved(op: Op, network: Network) -> tuple[Interleaved, ...]:
+    """The axes along which a transposed convolution walks over its result; of other ops none."""
+    if op.kind != "conv_transpose":
+        return ()
+    data = next(operand for operand in op.inputs if operand.name == "I")
+    return tuple(
+        Interleaved(loop=index.terms[0][0], tap=index.terms[1][0], index=index, size=size)
+        for index, size in zip(data.index or (), network.by_name[data.tensor].shape, strict=False)
+        if len(index.terms) == 2 and index.terms[1][1] < 0
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class _Sliding:
     """Loops of windows over spatial axes: positions, taps, and where both together land."""
 
-    dims: tuple[tuple[str, int], ...]
+    positions: tuple[tuple[str, int], ...]
+    windows: tuple[tuple[str, int], ...]
     plain: Indices
     taps: Indices
     stretched: Indices
+
+    @property
+    def dims(self) -> tuple[tuple[str, int], ...]:
+        """All loops, those over windows innermost."""
+        return self.positions + self.windows
 
 
 def _sliding(letter: str, sizes: Shape, windows: Sequence[Window]) -> _Sliding:
@@ -139,7 +216,8 @@ def _sliding(letter: str, sizes: Shape, windows: Sequence[Window]) -> _Sliding:
     positions = tuple((f"{letter}{n}", size) for n, size in zip(names, sizes, strict=True))
     taps = tuple((f"F{n}", w.kernel) for n, w in zip(names, windows, strict=True))
     return _Sliding(
-        dims=positions + taps,
+        positions=positions,
+        windows=taps,
         plain=tuple(Index(((dim, 1),)) for dim, _ in positions),
         taps=tuple(Index(((dim, 1),)) for dim, _ in taps),
         stretched=tuple(

@@ -11,7 +11,13 @@ from tilewright.mapping.attach import Unrolling
 from tilewright.mapping.constraints import DEFAULT_LINKS
 from tilewright.mapping.diagnose import why_not
 from tilewright.mapping.hierarchy import Hierarchy, hierarchy_of, partial_sum_bits
-from tilewright.mapping.nest import LoopNest, nest_of, window_elements, with_partial_sums
+from tilewright.mapping.nest import (
+    LoopNest,
+    mapped_lengths,
+    nest_of,
+    window_elements,
+    with_partial_sums,
+)
 from tilewright.mapping.network import default_vector_unit
 from tilewright.mapping.search import Mapped, SearchOptions
 from tilewright.mapping.tile_search import (
@@ -22,6 +28,7 @@ from tilewright.mapping.tile_search import (
 )
 from tilewright.mapping.timed_search import TimedOp, map_timed_op, map_timed_tile
 from tilewright.network.graph import Network, Op
+from tilewright.network.windows import interleaved
 from tilewright.program.core_model import CoreModelCosts, core_model_costs
 from tilewright.program.model import Charge
 from tilewright.program.places import Places
@@ -129,6 +136,8 @@ class TileCosts:
         for _, pairs in unrolling:
             for loop, factor in pairs:
                 factors[loop] = factors.get(loop, 1) * factor
+        for axis in interleaved(op, self.network):
+            factors[axis.loop] = axis.stride * factors.pop(axis.walked, 1)
         return factors
 
     def _ranked(self, nest: LoopNest, hierarchy: Hierarchy) -> list[tuple[int, Unrolling]]:
@@ -193,6 +202,7 @@ class TileCosts:
 
     def _quick_cycles(self, op: Op, lengths: Mapping[str, int], sums: Sums) -> int | None:
         nest, hierarchy = self.nest(op)
+        lengths = mapped_lengths(op, self.network, lengths)
         tile = tile_nest(nest, lengths, unfinished=sums.unfinished)
         key = (tile, hierarchy, sums)
         if key not in self._quick:
@@ -249,6 +259,7 @@ class TileCosts:
             InfeasibleError: the tile has no mapping.
         """
         nest, hierarchy = self.nest(op)
+        lengths = mapped_lengths(op, self.network, lengths)
         tile = tile_nest(nest, lengths, unfinished=sums.unfinished)
         key = (tile, hierarchy, sums, is_timed)
         if key not in self._found:
@@ -360,15 +371,15 @@ def _access(memory: Memory, read_bytes: int, write_bytes: int) -> tuple[int, flo
 
 
 def tile_nest(nest: LoopNest, lengths: Mapping[str, int], *, unfinished: bool) -> LoopNest:
-    """The nest with shorter loops; windows are as long as such loops reach."""
+    """The nest with shorter loops; windows are as long as such loops reach, or shorter."""
     dims = tuple((loop, lengths.get(loop, size)) for loop, size in nest.dims)
     sizes = dict(dims)
-    relations = tuple(
-        replace(r, size=window_elements(r, sizes[r.terms[0][0]], sizes[r.terms[1][0]]))
-        for r in nest.relations
-    )
+    relations = []
+    for r in nest.relations:
+        reached = window_elements(r, sizes[r.terms[0][0]], sizes[r.terms[1][0]])
+        relations.append(replace(r, size=min(reached, lengths.get(r.target, reached))))
     final = nest.operands[0].bits if unfinished else nest.final_bits
-    return replace(nest, dims=dims, relations=relations, final_bits=final)
+    return replace(nest, dims=dims, relations=tuple(relations), final_bits=final)
 
 
 def _charges(mapped: Mapped) -> tuple[Charge, ...]:

@@ -93,7 +93,7 @@ def _problems_of_network(
         yield from cost_problems(program, network, machine, tiles, (kinds, numbers))
 
     # One of those that are alike speaks for all; if any is wrong, all are heard.
-    if any(True for _ in alone(unlike_tasks(program, accesses, tiles, made))):
+    if any(True for _ in alone(unlike_tasks(program, network, accesses, tiles, made))):
         yield from alone(range(len(program.tasks)))
 
 

@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from tilewright.network.graph import Network, Operand
 from tilewright.program.model import Program
 from tilewright.replay.check_accesses import Accesses, volumes
 from tilewright.replay.check_boxes import MOST_ELEMENTS, Boxes, Ints
@@ -9,13 +10,16 @@ from tilewright.replay.check_tiles import Tiles
 from tilewright.replay.emulate_layout import holds_partial_sums
 
 
-def unlike_tasks(program: Program, accesses: Accesses, tiles: Tiles, made: Boxes) -> list[int]:
+def unlike_tasks(
+    program: Program, network: Network, accesses: Accesses, tiles: Tiles, made: Boxes
+) -> list[int]:
     """The first of all tasks that are alike, in order.
 
     They are if they are of one kind, walk as many points along every loop to as many results
     (`made` is by task the box around these), and touch as many elements, one access after the
     other, of buffers that are alike: of one tensor, in one space, with as many bytes and elements,
-    all with sums or with finished data. A copy that reads one box twice is like no other task.
+    all with sums or with finished data. A copy that reads one box twice is like no other task,
+    nor is a tile of an op that reads between elements: how much work it has depends on where it is.
     """
     n_tasks = len(program.tasks)
     if max(map(_most_elements, (accesses.boxes, accesses.buffer_boxes, made))) > MOST_ELEMENTS:
@@ -33,7 +37,16 @@ def unlike_tasks(program: Program, accesses: Accesses, tiles: Tiles, made: Boxes
     n_reads = np.bincount(accesses.task[~accesses.is_write], minlength=n_tasks)
     several = np.flatnonzero(accesses.kinds.is_copy & (n_reads > 1)).tolist()
     twice = [n for n in several if len({*program.tasks[n].reads}) < n_reads[n]]
-    return sorted({*first.values(), *twice})
+    between = [op.name for op in network.ops if any(map(_reads_between, op.inputs))]
+    placed = [
+        n for name in between if name in tiles.of_op for n in tiles.of_op[name].tasks.tolist()
+    ]
+    return sorted({*first.values(), *twice, *placed})
+
+
+def _reads_between(operand: Operand) -> bool:
+    """Whether some points of an op's loops lie between elements of what it reads."""
+    return any(index.divisor > 1 for index in operand.index or ())
 
 
 def _most_elements(boxes: Boxes) -> float:

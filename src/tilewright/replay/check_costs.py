@@ -19,6 +19,7 @@ from tilewright.replay.check_boxes import shape_of, volume
 from tilewright.replay.check_kinds import Kinds
 from tilewright.replay.check_model import CoreCycles
 from tilewright.replay.check_routes import NOTHING, Amount, charged_amounts, wrong_charges
+from tilewright.replay.check_taps import products, taps_of
 from tilewright.replay.check_tiles import Tiles, needed_by_tile
 from tilewright.replay.check_transfers import CORE
 from tilewright.replay.emulate_layout import element_bits, holds_partial_sums
@@ -41,6 +42,7 @@ class _Work:
     task: Task
     op: Op
     points: int
+    """Those at which something is multiplied, of an op that multiplies."""
     passing: int
     """Elements to which fused ops are applied, counted for each of them."""
     model_cycles: int | None
@@ -61,7 +63,7 @@ def cost_problems(
     Without a machine only bytes are known, and ways, and that what is alike costs the same.
     """
     kinds, numbers = asked
-    ops = {op.name: op for op in network.ops}
+    ops = {op.name: (op, taps_of(op, network)) for op in network.ops}
     known: dict[object, Task] = {}
     has_strips = any(map(strip_of, kinds.examples))
     model = None if machine is None else CoreCycles(program, network, machine, has_strips)
@@ -75,8 +77,9 @@ def cost_problems(
         writing = _holding_sums(program, task.writes)
         sums = any(reading), any(writing)
         told = None if model is None or task.mapping is not None else model.of(task, tile, sums)
-        op, passing = ops[task.op], _passing(network, task, ops[task.op], tile)
-        work = _Work(task, op, volume(tile), passing, told)
+        op, taps = ops[task.op]
+        passing = _passing(network, task, op, tile)
+        work = _Work(task, op, products(op, taps, tile), passing, told)
         is_on_array = task.mapping is not None or any(c.memory == "array" for c in task.charges)
         moved: Mapping[str, Bytes] = {}
         if is_on_array and model is not None:

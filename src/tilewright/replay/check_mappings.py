@@ -11,6 +11,7 @@ from tilewright.mapping.search import Mapped
 from tilewright.network.graph import Network
 from tilewright.program.model import Program, Task
 from tilewright.replay.check_routes import NOTHING, Amount, charged_amounts
+from tilewright.replay.check_taps import mapped_loops, taps_of
 from tilewright.replay.check_tiles import Tiles
 from tilewright.replay.check_transfers import CORE
 
@@ -29,7 +30,7 @@ def mapping_problems(
     """
     if not program.mappings:
         return
-    dims = {op.name: [dim for dim, _ in op.dims] for op in network.ops}
+    ops = {op.name: (op, taps_of(op, network)) for op in network.ops}
     lengths = [dict(mapped.setup.nest.dims) for mapped in program.mappings]
     cycles = [ceil(mapped.cost.cycles) for mapped in program.mappings]
     moved = [_moved(mapped) for mapped in program.mappings]
@@ -42,12 +43,12 @@ def mapping_problems(
             yield Problem(message=message)
             continue
         if task.op in tiles.of_op:
-            ends = zip(dims[task.op], tiles.box(task.op, number), strict=True)
-            own = {dim: stop - start for dim, (start, stop) in ends}
-            if own != lengths[task.mapping]:
+            own, least = mapped_loops(*ops[task.op], tiles.box(task.op, number))
+            mapped = lengths[task.mapping]
+            if {**own, **{d: max(own[d], mapped.get(d, 0)) for d in least}} != mapped:
                 yield Problem(
                     message=f"task {task.name} runs loops of {_text(own)}, and its mapping is one "
-                    f"of {_text(lengths[task.mapping])}"
+                    f"of {_text(mapped)}"
                 )
         yield from _too_quick(task, cycles[task.mapping])
         yield from _too_little(task, moved[task.mapping])

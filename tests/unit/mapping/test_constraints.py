@@ -2,6 +2,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from tests.e2e.test_transposed_plans import transposed
 from tests.mapping_cases import machine, memory
 
 from tilewright.document import parse_document
@@ -10,6 +11,7 @@ from tilewright.mapping.check import all_problems, mapping_problems
 from tilewright.mapping.constraints import ConstraintReading, constraint_for, read_constraints
 from tilewright.mapping.saved import read_mapping_file
 from tilewright.network.load import load_network
+from tilewright.network.windows import Window
 
 GOOD = """\
 - name: default
@@ -82,6 +84,17 @@ def test_an_unrolling_wider_than_its_port_is_a_warning() -> None:
     assert any("needs 128 bits of W a cycle from m" in p.message for p in problems)
     wide = machine(memory("m", ["I1", "I2", "O"], width=512), units=16)
     assert list(mapping_problems(read(text), wide, load_network("notes_cnn"))) == []
+
+
+def test_windows_that_overlap_are_unrolled_over_their_input() -> None:
+    window = Window(kernel=3, stride=2, pad_begin=1)
+    network = transposed(window, channels=4, kernels=2, size=6)
+    wide = machine(memory("m", ["I1", "I2", "O"], width=64), units=16)
+    text = "- name: default\n  spatial_mapping: {D1: ['IX, 8']}\n"
+    found = [problem.message for problem in mapping_problems(read(text), wide, network)]
+    assert not any("has a loop IX" in message for message in found)
+    other = mapping_problems(read(text.replace("IX", "OX")), wide, network)
+    assert "no op of transposed has a loop OX" in next(other).message
 
 
 def test_diagonal_sharing_counts_distinct_inputs_only() -> None:

@@ -99,6 +99,8 @@ def _places(op: Op, operand: Operand, shape: tuple[int, ...]) -> tuple[Any, tupl
 def _position(index: Index, loops: Mapping[str, Any], zero: Any) -> Any:
     low = zero + index.offset + sum(factor * loops[dim] for dim, factor in index.terms)
     position = (low + index.reach) // index.divisor
+    is_there = position * index.divisor >= low
     assert index.reach < index.divisor, "more than one element lies in a window"
-    assert (position * index.divisor >= low).all(), "no element lies in a window"
-    return position
+    assert is_there.all() or not index.reach, "no element lies in a window"
+    # Between two whole positions is outside.
+    return np.where(is_there, position, -1)

@@ -1,11 +1,15 @@
 """What one tile costs, by hand."""
 
+from math import prod
+
 import pytest
+from tests.e2e.test_transposed_plans import transposed
 from tests.small_machines import Small, small_machine
 
 from tilewright.errors import InfeasibleError
 from tilewright.mapping.search import SearchOptions
 from tilewright.network.graph import Network
+from tilewright.network.windows import Window
 from tilewright.network.zoo import layers
 from tilewright.program.places import places_of
 from tilewright.program.tile_cost import Sums, TileCosts
@@ -66,6 +70,23 @@ def test_going_on_from_partial_sums_takes_reading_them() -> None:
     left = costs.on_array(network.ops[0], tile, Sums(unfinished=True))
     written = [sum(c.write_bytes for c in x.charges if c.memory == "bank") for x in (whole, left)]
     assert written[1] >= written[0] + 3 * 32
+
+
+def test_windows_that_overlap_cost_no_products_with_zeros() -> None:
+    window = Window(kernel=3, stride=2, pad_begin=1)
+    network = transposed(window, channels=4, kernels=2, size=6)
+    op, costs = network.ops[0], costs_of(network, Small())
+    found = costs.on_array(op, {**op.sizes, "OY": 4, "OX": 2})
+    # Two windows along rows and one along columns, each of 9 taps, for 4 x 2 pairs of channels.
+    (array,) = [charge for charge in found.charges if charge.memory == "array"]
+    assert array.energy_pj == pytest.approx(2 * 9 * 8 * 0.05)
+    assert costs.on_array(op, {}) == costs.on_array(op, op.sizes)
+    # Estimates that go through the result take two of its rows and columns for one step.
+    unrolled = costs.unrolled(op)
+    assert "IY" not in unrolled
+    steps = prod(-(-size // unrolled.get(dim, 1)) for dim, size in op.dims)
+    assert unrolled["OY"] % 2 == unrolled["OX"] % 2 == 0
+    assert costs.fewest_steps(op) <= steps <= 6 * 6 * 9 * 8
 
 
 def test_the_vector_unit_is_as_slow_as_its_lanes_or_its_memory() -> None:

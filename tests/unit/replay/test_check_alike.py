@@ -26,7 +26,7 @@ def named(name: str) -> Task:
 def looked_at(program: Program) -> list[str]:
     network, accesses = views_network(), accesses_of(program)
     tiles = tiles_of(program, network, accesses.kinds)
-    found = unlike_tasks(program, accesses, tiles, made_boxes(network, tiles, accesses))
+    found = unlike_tasks(program, network, accesses, tiles, made_boxes(network, tiles, accesses))
     return [program.tasks[number].name for number in found]
 
 

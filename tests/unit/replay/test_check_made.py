@@ -4,13 +4,12 @@ from dataclasses import replace
 from itertools import product
 
 import pytest
-from tests.e2e.test_transposed_plans import transposed
 from tests.timetable_builder import DRAM, Draft
 from tests.unit.replay.test_check_ops import fused_draft, fused_network
 
 from tilewright.network.build import NetworkBuilder
-from tilewright.network.graph import Network
-from tilewright.network.nests import along
+from tilewright.network.graph import Index, Network
+from tilewright.network.nests import Nest, along, along_dim
 from tilewright.network.windows import Window
 from tilewright.program.model import Access, Box, Timetable
 from tilewright.replay.check import problems
@@ -27,9 +26,29 @@ Part = tuple[Rows, Rows, Rows]
 """Rows of the input, taps, and rows of the result that are written."""
 
 
+def scattering(window: Window) -> Network:
+    """A transposed convolution of 3 x 3 elements that walks over them even if windows overlap."""
+    size = window.transposed_size(3)
+    walked = [Index(((f"I{a}", window.stride), (f"F{a}", window.dilation))) for a in "YX"]
+    b, k, c, iy, ix, fy, fx = map(along_dim, ("B", "K", "C", "IY", "IX", "FY", "FX"))
+    sizes = {"IY": 3, "IX": 3, "FY": window.kernel, "FX": window.kernel}
+    nest = Nest(
+        dims=(("B", 1), ("K", 1), ("C", 1), *sizes.items()),
+        shape=(1, 1, size, size),
+        output=(b, k, *walked),
+        inputs=((b, c, iy, ix), (c, k, fy, fx), (k,)),
+    )
+    builder = NetworkBuilder("scattering")
+    builder.tensor("x", (1, 1, 3, 3), bits=8, role="input")
+    builder.tensor("w", (1, 1, window.kernel, window.kernel), bits=8, role="constant")
+    builder.tensor("b", (1,), bits=32, role="constant")
+    builder.op("up", "conv_transpose", nest, ["x", "w", "b"], {"y": (8, "")})
+    return builder.finish(["y"])
+
+
 def up(window: Window, parts: list[Part]) -> tuple[Timetable, Network]:
     """A transposed convolution of 3 x 3 elements in parts, straight from and to the DRAM."""
-    network = transposed(window, channels=1, kernels=1)
+    network = scattering(window)
     draft = Draft(spaces=(replace(DRAM),))
     size = network.by_name["y"].shape[2]
     boxes: dict[str, Box] = {

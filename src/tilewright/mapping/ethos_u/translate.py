@@ -10,6 +10,7 @@ from tilewright.mapping.ethos_u.operation import Activation, Arithmetic, Operati
 from tilewright.mapping.ethos_u.softmax import softmax_steps
 from tilewright.mapping.ethos_u.step import Step
 from tilewright.network.graph import Index, Network, Op, Operand
+from tilewright.network.windows import Interleaved, interleaved
 from tilewright.records import quickly_made
 
 CLAMPS: Final = frozenset(("relu", "relu6", "relu_n1_to_1", "clip"))
@@ -99,6 +100,11 @@ class TiledOp:
     def window(self) -> tuple[_Axis, _Axis]:
         """The axes along which a window moves: rows and columns."""
         return self._axis("OY", "FY"), self._axis("OX", "FX")
+
+    @cached_property
+    def interleaved(self) -> tuple[Interleaved, ...]:
+        """The axes of a transposed convolution that walks over its result."""
+        return interleaved(self.op, self.network)
 
     @cached_property
     def is_first(self) -> bool:
@@ -222,15 +228,14 @@ def _folded(operation: Operation, columns: _Axis) -> Operation:
 
 def _transposed_convolution(tile: Tile) -> tuple[Step, ...]:
     """Zeros are put between the inputs, as the hardware can for every second one."""
-    terms = [dict(index.terms) for index in tile.of.op.outputs[0].index or ()]
-    strides = {dim: found[dim] for found in terms for dim in ("IY", "IX") if dim in found}
-    if any(stride != 2 for stride in strides.values()) or len(strides) != 2:
+    shapes = _interleaved_shapes(tile) if tile.of.interleaved else _scattered_shapes(tile)
+    if shapes is None:
         return ()
-    height, width = tile.length("IY"), tile.length("IX")
+    seen, made = shapes
     operation = Operation(
         engine="convolution",
-        input=Shape(height, width, tile.length("C")),
-        output=Shape(2 * height, 2 * width, tile.length("K")),
+        input=seen,
+        output=made,
         input_bits=tile.of.input_bits,
         output_bits=tile.of.output_bits,
         kernel=(tile.length("FY"), tile.length("FX")),
@@ -238,6 +243,38 @@ def _transposed_convolution(tile: Tile) -> tuple[Step, ...]:
         upscaling="zeros",
     )
     return (Step(operation=operation, times=tile.length("B", "G")),)
+
+
+def _scattered_shapes(tile: Tile) -> tuple[Shape, Shape] | None:
+    """What a tile of inputs sees and makes; None unless it makes every second one."""
+    terms = [dict(index.terms) for index in tile.of.op.outputs[0].index or ()]
+    strides = {dim: found[dim] for found in terms for dim in ("IY", "IX") if dim in found}
+    if any(stride != 2 for stride in strides.values()) or len(strides) != 2:
+        return None
+    height, width = tile.length("IY"), tile.length("IX")
+    seen = Shape(height, width, tile.length("C"))
+    return seen, Shape(2 * height, 2 * width, tile.length("K"))
+
+
+def _interleaved_shapes(tile: Tile) -> tuple[Shape, Shape] | None:
+    """The same of a tile of the result."""
+    axes = tile.of.interleaved
+    if len(axes) != 2 or any(axis.stride != 2 for axis in axes):
+        return None
+    rows, columns = axes
+    height, width = tile.length(rows.loop), tile.length(columns.loop)
+    seen = Shape(
+        rows.seen(height, tile.length(rows.tap)),
+        columns.seen(width, tile.length(columns.tap)),
+        tile.length("C"),
+    )
+    # Elements behind those that are made of twice as many inputs take no time of their own.
+    made = Shape(
+        min(height, 2 * rows.steps(height)),
+        min(width, 2 * columns.steps(width)),
+        tile.length("K"),
+    )
+    return seen, made
 
 
 def _product(tile: Tile) -> tuple[Step, ...]:

@@ -15,7 +15,6 @@ from tilewright.replay.kernels.activations import activated
 from tilewright.replay.kernels.quantised_sums import stored, whole_result, zero_point
 from tilewright.replay.kernels.tile import (
     Array,
-    KernelError,
     Part,
     Tile,
     Wanted,
@@ -98,23 +97,32 @@ def _factor(tile: Tile, letter: str) -> _Factor | None:
 
 
 def _windows(tile: Tile, part: Part, array: Array, index: Sequence[Index]) -> Array:
-    """A view with one axis per loop, 1 where the operand does not depend on it."""
+    """A view with one axis per loop, 1 where the operand does not depend on it.
+
+    Between whole positions, where no element lies, there are zeros as in the padding.
+    """
     dims = [dim for dim, _ in tile.op.dims]
     low, high = _reach(tile, index)
-    if any(axis.divisor != 1 for axis in index):
-        raise KernelError("sums over fractional positions are not emulated")
+    parts = [axis.divisor for axis in index]
     inside = zip(part.box, low, high, strict=True)
-    if all(begin <= a and b <= end for (begin, end), a, b in inside):
+    if max(parts, default=1) == 1 and all(begin <= a and b <= end for (begin, end), a, b in inside):
         cuts = zip(low, high, part.box, strict=True)
         padded = array[tuple(slice(a - begin, b - begin) for a, b, (begin, _) in cuts)]
     else:
         padded = np.zeros([b - a for a, b in zip(low, high, strict=True)], dtype=array.dtype)
         source, target = [], []
-        for (begin, end), a, b in zip(part.box, low, high, strict=True):
-            first, last = max(begin, a), max(max(begin, a), min(end, b))
+        for (begin, end), a, b, by in zip(part.box, low, high, parts, strict=True):
+            first = max(begin, -(-a // by))
+            last = max(first, min(end, (b - 1) // by + 1))
             source.append(slice(first - begin, last - begin))
-            target.append(slice(first - a, last - a))
+            target.append(slice(first * by - a, max(first * by, (last - 1) * by + 1) - a, by))
         padded[tuple(target)] = array[tuple(source)]
+    # A loop that goes backwards along an axis begins at its end.
+    starts = [
+        sum(-factor * (end - begin - 1) for factor, (begin, end) in walks if factor < 0)
+        for walks in ([(f, tile.ranges[dim]) for dim, f in axis.terms] for axis in index)
+    ]
+    padded = padded[tuple(slice(start, None) for start in starts)]
     shape, strides = [], []
     for dim in dims:
         steps = [

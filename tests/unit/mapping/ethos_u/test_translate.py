@@ -2,6 +2,8 @@
 
 from collections.abc import Mapping
 
+from tests.e2e.test_transposed_plans import transposed
+
 from tilewright.mapping.ethos_u.configuration import Shape
 from tilewright.mapping.ethos_u.formats import feature_map_formats
 from tilewright.mapping.ethos_u.operation import Operation
@@ -10,6 +12,7 @@ from tilewright.mapping.ethos_u.step import Step
 from tilewright.mapping.ethos_u.translate import Tile, TiledOp, tile_steps
 from tilewright.network import nests
 from tilewright.network.graph import Network, Op
+from tilewright.network.windows import Window
 from tilewright.network.zoo import layers
 from tilewright.strategy.columns import stretch_of
 from tilewright.strategy.patches import patched
@@ -76,6 +79,18 @@ def test_an_upsampling_repeats_elements_also_in_a_strip_with_half_of_a_border() 
     # Strips of 3 columns: the first takes columns 0 and 1, of which the other half is the next's.
     found = only(patches.network, "up strip 1")
     assert (found.input, found.output) == (Shape(6, 2, 4), Shape(12, 3, 4))
+
+
+def test_a_transposed_convolution_sees_the_inputs_around_its_tile() -> None:
+    """Kernel 4, stride 2: rows 2i - 1 to 2i + 2 are made of row i."""
+    window = Window(kernel=4, stride=2, pad_begin=1, pad_end=1)
+    network = transposed(window, channels=8, kernels=4, size=6)
+    whole = only(network, "up")
+    assert (whole.input, whole.output) == (Shape(6, 6, 8), Shape(12, 12, 4))
+    assert (whole.kernel, whole.upscaling) == ((4, 4), "zeros")
+    # Rows 2 to 5 are made of rows 0 to 3, or 2 to 4 of rows 0 to 2.
+    part = only(network, "up", {"OY": 4, "OX": 3})
+    assert (part.input, part.output) == (Shape(4, 3, 8), Shape(4, 3, 4))
 
 
 def test_the_first_convolution_folds_every_second_column_into_channels() -> None:
