@@ -50,6 +50,19 @@ def assert_replays(made: Cascaded, values: Values, expected: dict[str, Array]) -
     assert all(agreement.agrees for agreement in agreements(found.outputs, expected))
 
 
+@pytest.mark.parametrize("rows", [2, 3])
+def test_a_pool_may_see_rows_that_are_all_padding(rows: int) -> None:
+    # Three rows below the last one are in the window, each of which is a step of the cascade.
+    net = layers.draft("below", 8)
+    data = layers.conv(net, "conv", layers.given(net, "x", (1, 3, rows, 6)), 4, layers.square(1))
+    window = layers.Filter(kernel=(rows + 3, 1), pads=(0, 0, 3, 0))
+    network = net.finish(layers.max_pool(net, "pool", data, window))
+    cascade = Cascade(first=0, last=1, axis=NCHW_HEIGHT, step=1, eager=False)
+    made = cascaded(network, small_machine(Small(kind="ends")), cascade)
+    assert any(("FY", rows, rows + 1) in task.tile for task in made.lowered.program.tasks)
+    assert verify(made.timetable, network).agrees
+
+
 def ring_buffers(made: Cascaded) -> list[Buffer]:
     """Buffers of which later rows are views."""
     program = made.lowered.program

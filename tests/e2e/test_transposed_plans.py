@@ -130,3 +130,21 @@ def test_strips_of_the_op_alone_multiply_nothing_twice(window: Window) -> None:
     assert len(strips) == 5
     once = macs(network.ops[0], network)
     assert sum(macs(op, patches.network) for op in strips) == once
+
+
+def test_a_tile_may_make_nothing_but_what_is_cropped() -> None:
+    """The last column of taps lands outside the result, and a clip is applied to nothing."""
+    net = layers.draft("cropped", 8)
+    data = layers.given(net, "x", (1, 2, 3, 4))
+    weights, bias = layers.constant(net, "w", (2, 1, 1, 2)), layers.bias(net, "b", 2)
+    shape = [Window(kernel=1, stride=3), Window(kernel=2, stride=2, pad_end=1)]
+    nest = windows.conv_transpose(data.shape, 2, 2, shape, windows.ONNX_CONV_TRANSPOSE, bias=True)
+    names = [tensor.name for tensor in (data, weights, bias)]
+    made = net.builder.op("up", "conv_transpose", nest, names, {"y": (8, "")})
+    network = net.finish(layers.relu6(net, "clip", made))
+    machine = small_machine(Small(kind="streamed", size_bytes=48, alignment_bytes=16, dma=True))
+    found = tilewright.plan(network, machine, tilewright.PlanOptions(objective="memory"))
+    assert any(
+        ("IX", 3, 4) in task.tile and ("FX", 1, 2) in task.tile for task in found.program.tasks
+    )
+    assert verify(found.timetable, network).agrees

@@ -138,7 +138,8 @@ class Worker:
                 box, array = made[operand.tensor]
             else:
                 box = self._reach(operand, ranges)
-                if any(begin >= end for begin, end in box):
+                # Of a window that sees only padding a pool still wants to know what it is made of.
+                if any(begin >= end for begin, end in box) and op.kind not in windows.KINDS:
                     continue
                 array = self._found(task, operand.tensor, box)
             parts[operand.name] = Part(
@@ -161,11 +162,13 @@ class Worker:
         self, task: Task, op: Op, made: Mapping[str, tuple[Box, Array]]
     ) -> dict[str, tuple[Box, Array]]:
         """An op applied to a result on the way: its loops are the axes of the box."""
-        (box, _), *others = made.values()
+        (box, array), *others = made.values()
         index = op.outputs[0].index
         names = {operand.tensor for operand in op.inputs}
         if others or index is None or not names & made.keys() or len(index) != len(box):
             raise TaskError(f"applies {op.name} to what is not its input")
+        if not array.size:
+            return {op.outputs[0].tensor: (box, array)}
         ranges = {dim: (0, size) for dim, size in op.dims}
         for axis, ends in zip(index, box, strict=True):
             for dim, _ in axis.terms:
