@@ -57,6 +57,21 @@ def test_cycles_do_not_pile_up(monkeypatch: pytest.MonkeyPatch) -> None:
     assert most < 8 * size
 
 
+def test_the_next_call_looks_through_what_one_has_made_and_not_its_own_end(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(garbage, "ROOM", -(10**9))
+    gc.enable()
+    before = InACycle.alive
+    with without_garbage_collection():
+        for _ in range(1_000):
+            InACycle()
+    assert InACycle.alive == before + 1_000
+    with without_garbage_collection():
+        pass
+    assert InACycle.alive == 0
+
+
 def test_what_others_have_frozen_stays_so() -> None:
     gc.freeze()
     frozen = gc.get_freeze_count()
