@@ -4,7 +4,7 @@ Sizes are tried, each with what the choice of cascades proposes; there is no bou
 is the smallest.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from math import inf, log
@@ -299,16 +299,17 @@ def resized(machine: Machine, share: float) -> Machine:
 
 
 def with_what_would_do(
-    refusal: InfeasibleError, ways: Sequence[Callable[[Machine], Drafts]], machine: Machine
+    refusal: InfeasibleError, ways: Iterator[Callable[[Machine], Drafts]], machine: Machine
 ) -> InfeasibleError:
     """A refusal that also says how much is enough if ops run as cascades, in the best of several
     orders; the first one's own hint is about an op that runs by itself."""
     pads = [m for m in machine.memories if m.role == "scratchpad"]
-    places = ways[0](machine).prepared.places
+    first_way = next(ways)
+    places = first_way(machine).prepared.places
     if len(pads) != 1 or places.overflow() is not None:
         return refusal
     larger = with_memory_limits(machine, ((pads[0].name, pads[0].size_bytes * MANY_TIMES),))
-    chosen = [drafts_on(larger).chosen("memory") for drafts_on in ways]
+    chosen = [drafts_on(larger).chosen("memory") for drafts_on in (first_way, *ways)]
     shares = [found.share * MANY_TIMES for found in chosen if found is not None]
     if not shares or min(shares) <= 1.0:
         return refusal

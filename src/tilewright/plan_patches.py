@@ -48,7 +48,8 @@ MOST_PLANS = 2
 """If it does not, other stretches are tried, so many times in all."""
 
 LESS = (0.9, 0.8)
-"""Then strips are looked for that seem to need no more than these parts of that."""
+"""Then strips are looked for that seem to need no more than these parts of that, each time with as
+many trials as the first time."""
 
 MOST_TRIALS = 40
 """So often it is looked how far one gets, whatever runs again."""
@@ -316,11 +317,14 @@ def _unchecked(drafts_on: Callable[[Machine], Drafts], state: _State) -> Plan | 
     # What fills everything by estimates hardly ever fits in the end.
     easy = drafts_for(EASILY)
     quick = [easy.chosen(easy.goal, quickly=quickly) for quickly in (True, False)]
+    tried: dict[Strategy, None] = {}
     for fill in FILLS if options.forgets else FILLS[-1:]:
         frugal = drafts_for(LIKELY if options.forgets else 1.0, fill).chosen("memory")
-        proposals = [found.strategy for found in (*quick, frugal) if found is not None]
+        proposals = dict.fromkeys(found.strategy for found in (*quick, frugal) if found is not None)
+        untried = [strategy for strategy in proposals if strategy not in tried]
+        tried.update(proposals)
         for part in (1.0, SNUG):
-            best = _best_draft(drafts_for(part), [*dict.fromkeys(proposals)])
+            best = _best_draft(drafts_for(part), untried)
             if best is not None:
                 return drafts_for().finished(best)
     return None

@@ -76,8 +76,8 @@ def best_of_sizes(
 def least_of_sizes(
     plan_on: Callable[[Machine], Plan | None], known: Plan, whole: Prepared, options: PlanOptions
 ) -> Plan:
-    """The plan in the least memory: one that is known, or of those for a half of what it takes, and
-    for sizes between what is enough and what is not.
+    """The plan in the least memory: one that is known and checked, or of those for a half of what
+    it takes, and for sizes between what is enough and what is not.
 
     Raises:
         LimitError: the plan did not pass its check, which is a fault of Tilewright.
@@ -91,7 +91,7 @@ def least_of_sizes(
             too_little = size
         else:
             best = found
-    return _on(whole, best, options)
+    return known if best is known else _on(whole, best, options)
 
 
 def _filled(plan: Plan, machine: Machine) -> float:

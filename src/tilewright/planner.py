@@ -1,6 +1,6 @@
 """Network and machine to plan: the one place that strings the steps together."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from math import inf
@@ -70,7 +70,7 @@ def plan(
     try:
         known = sizes.plan_on(limited)
     except InfeasibleError as refusal:
-        raise with_what_would_do(refusal, sizes.ways, limited) from None
+        raise with_what_would_do(refusal, sizes.ways(), limited) from None
     return _in_still_less(known, sizes) if options.thorough and less_memory else known
 
 
@@ -167,11 +167,13 @@ class _Sizes:
         except InfeasibleError as refusal:
             return refusal
 
-    @property
-    def ways(self) -> list[Callable[[Machine], Drafts]]:
-        """Drafts of plans in all orders."""
-        ways = (self._first, self._other, self._copying)
-        return [way.drafts_on for way in ways if way is not None]
+    def ways(self) -> Iterator[Callable[[Machine], Drafts]]:
+        """Drafts of plans in all orders, which are looked for when they are asked for."""
+        yield self._first.drafts_on
+        if self._other is not None:
+            yield self._other.drafts_on
+        if self._copying is not None:
+            yield self._copying.drafts_on
 
     @cached_property
     def _first(self) -> "_Way":
