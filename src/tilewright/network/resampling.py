@@ -88,21 +88,28 @@ def _along(name: str, attributes: Attributes, axis: int, sizes: list[int]) -> In
         return along_dim(name)
     if max(sizes) > MOST_PLACES:
         return anywhere_along(size)
-    return window(name, size, full, ends(attributes, axis, size, full))
+    return window(name, _slope(attributes, size, full), ends(attributes, axis, size, full))
 
 
-def window(name: str, size: int, full: int, read: Ends) -> Index:
-    """The narrowest index along a loop, as steep as the axis is resized, that holds what is read.
+def window(name: str, slope: tuple[int, int], read: Ends) -> Index:
+    """The narrowest index along a loop, so many elements of the input for so many results, that
+    holds what is read.
 
     >>> read = np.arange(6) // 3
-    >>> str(window("OY", 2, 6, (read, read)))
+    >>> str(window("OY", (2, 6), (read, read)))
     '(OY - 2 + 0..2) / 3'
     """
-    common = gcd(size, full)
-    factor, divisor = size // common, full // common
-    steps = factor * np.arange(full, dtype=np.int64)
+    common = gcd(*slope)
+    factor, divisor = slope[0] // common, slope[1] // common
+    steps = factor * np.arange(len(read[0]), dtype=np.int64)
     low, high = (divisor * read[0] - steps).min(), (divisor * read[1] - steps).max()
     return Index(((name, factor),), int(low), divisor, int(high - low))
+
+
+def _slope(attributes: Attributes, size: int, full: int) -> tuple[int, int]:
+    """How many elements of the input an axis goes on in how many results."""
+    is_aligned = attributes["coordinate_transformation_mode"] == "align_corners"
+    return (size - 1, full - 1) if is_aligned and min(size, full) > 1 else (size, full)
 
 
 def ends(attributes: Attributes, axis: int, size: int, full: int) -> Ends:
@@ -129,6 +136,12 @@ def is_kept(attributes: Attributes, axis: int, size: int, full: int) -> bool:
     So does ONNX Runtime.
     """
     return full == size and _scale(attributes, axis, size, full) == 1
+
+
+def changes_nothing(attributes: Attributes, data: Shape, shape: Shape) -> bool:
+    """Whether no axis is resampled, so that the result is the input."""
+    sizes = zip(data, shape, strict=True)
+    return all(is_kept(attributes, axis, *both) for axis, both in enumerate(sizes))
 
 
 def places(attributes: Attributes, axis: int, size: int, full: int) -> Floats:

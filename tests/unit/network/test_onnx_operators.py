@@ -180,6 +180,26 @@ def test_a_linear_resize_reads_the_two_rows_around_a_place(tmp_path: Path) -> No
     assert op.inputs[0].index[3] == Index((("OX", 1),))
 
 
+def test_with_aligned_corners_a_place_goes_on_by_whole_parts(tmp_path: Path) -> None:
+    operands = (x(1, 1, 3, 3), None, None, integers(1, 1, 9, 3))
+    attributes = {"mode": "linear", "coordinate_transformation_mode": "align_corners"}
+    op = only(read_case(tmp_path, "Resize", operands, attributes))
+    assert op.inputs[0].index is not None
+    # Row o lies at o * 2 / 8. What is not below (o - 3) / 4 and not above (o + 3) / 4 is the row
+    # there, or the two around it.
+    assert op.inputs[0].index[2] == Index((("OY", 1),), offset=-3, divisor=4, reach=6)
+
+
+@pytest.mark.parametrize("mode", ["nearest", "linear", "cubic"])
+def test_a_resize_to_the_same_size_moves_nothing(mode: str, tmp_path: Path) -> None:
+    by_size = (x(1, 1, 4, 5), None, None, integers(1, 1, 4, 5))
+    by_scale = (x(1, 1, 4, 5), None, reals(1, 1, 1, 1))
+    for operands in (by_size, by_scale):
+        op = only(read_case(tmp_path, "Resize", operands, {"mode": mode}))
+        assert op.kind == "identity"
+        assert op.inputs[0].index == op.outputs[0].index
+
+
 def test_of_a_cubic_resize_any_element_may_be_read(tmp_path: Path) -> None:
     operands = (x(1, 1, 4, 4), None, reals(1, 1, 2, 1))
     assert only(read_case(tmp_path, "Resize", operands, {"mode": "cubic"})).inputs[0].index is None

@@ -249,6 +249,13 @@ _MOVED: dict[str, Case] = {
             "resize",
         )
     ),
+    "resize to the same size": case_of(
+        "RESIZE_BILINEAR",
+        {"x": data(1, 3, 2, 2), "size": constant([3, 2])},
+        (1, 3, 2, 2),
+        "identity",
+        ("ResizeBilinearOptions", {"AlignCorners": True}),
+    ),
     "gather": opaque(
         case_of(
             "GATHER",

@@ -5,10 +5,10 @@ import math
 import numpy as np
 
 from tilewright.network.graph import AttributeValue
-from tilewright.network.nests import Shape, normal_axis
+from tilewright.network.nests import Shape, elementwise, normal_axis
 from tilewright.network.onnx_reader.call import Call, Rule, Step, main_step
 from tilewright.network.onnx_reader.shapes import possible_shape
-from tilewright.network.resampling import resized
+from tilewright.network.resampling import changes_nothing, resized
 
 _COORDINATES = (
     "half_pixel",
@@ -132,5 +132,8 @@ def _to_sizes(call: Call, data: Shape, axes: tuple[int, ...]) -> Sizing:
 def _step(call: Call, sizing: Sizing, attributes: dict[str, AttributeValue]) -> Step:
     shape, scales = sizing
     attributes["scales"] = scales
-    nest = resized(call.shape(0), shape, attributes)
-    return main_step(call, "resize", nest, [call.value(0)], attributes=attributes)
+    data = call.value(0)
+    if changes_nothing(attributes, data.shape, shape):
+        return main_step(call, "identity", elementwise(shape), [data])
+    nest = resized(data.shape, shape, attributes)
+    return main_step(call, "resize", nest, [data], attributes=attributes)

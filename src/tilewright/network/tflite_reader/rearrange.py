@@ -10,6 +10,7 @@ from tilewright.network.nests import (
     Shape,
     axis_names,
     broadcast,
+    elementwise,
     moved,
     normal_axis,
     reshaped,
@@ -164,6 +165,9 @@ def resize(call: Call, kind: str) -> tuple[Step, ...]:
         return computed_move(call, kind)
     if len(size) != 2 or min(size) < 1 or 0 in data.shape:
         raise ValueError(f"a size of {size} for images of shape {data.shape}")
+    batch, *image, channels = data.shape
+    if tuple(image) == size:
+        return call.step("identity", elementwise(data.shape, channels_last=True), (data,))
     coordinates = _coordinates(call)
     attributes: dict[str, AttributeValue] = {
         "mode": "linear",
@@ -172,7 +176,6 @@ def resize(call: Call, kind: str) -> tuple[Step, ...]:
     if call.operator == "RESIZE_NEAREST_NEIGHBOR":
         rounding = "floor" if coordinates == "asymmetric" else "round_prefer_ceil"
         attributes |= {"mode": "nearest", "nearest_mode": rounding}
-    batch, _, _, channels = data.shape
     nest = resized(
         data.shape,
         (batch, *size, channels),
