@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import islice
 
+from tilewright.errors import InfeasibleError
 from tilewright.machine.model import Machine
 from tilewright.network.graph import Network, Op
 from tilewright.plan_drafts import Draft, Drafts
@@ -16,6 +17,7 @@ from tilewright.plan_memory import cut_to
 from tilewright.plan_model import Plan
 from tilewright.program.cascade import Strategy
 from tilewright.program.lower import Prepared
+from tilewright.program.tiles import TooManyTilesError
 from tilewright.replay.check import check
 from tilewright.strategy.again import Again, Copied, Waits, both, unchanged
 from tilewright.strategy.choose import ChooseOptions
@@ -185,6 +187,8 @@ class _State:
     search: StripSearch
     original: Drafts
     """Of the network without."""
+    refusals: list[InfeasibleError] = field(default_factory=list)
+    """Why what seemed to fit does not."""
 
     def is_further_than(self, other: "_State") -> bool:
         """Whether less is left for which there is no room."""
@@ -239,7 +243,9 @@ def _first_plan(state: _State) -> Plan | None:
     there seems to be more room than they need."""
     plan = _first_proposed(state)
     for less in LESS:
-        if plan is not None or not state.search.proposals:
+        # In less room there are still more tiles.
+        has_too_many = any(isinstance(refusal, TooManyTilesError) for refusal in state.refusals)
+        if plan is not None or has_too_many or not state.search.proposals:
             break
         part = less * state.part
         search = _search(state.planning, part, state.search.options)
@@ -309,6 +315,7 @@ def _unchecked(drafts_on: Callable[[Machine], Drafts], state: _State) -> Plan | 
     def drafts_for(part: float = 1.0, fill: float = 0.0) -> Drafts:
         drafts = drafts_on(cut_to(machine, part))
         drafts.explain_nothing()
+        drafts.refusals = state.refusals
         choose = replace(options, fill=fill)
         drafts.options = replace(drafts.options, checked=False, choose=choose)
         drafts.room = drafts_on(machine).prepared.places.spaces

@@ -9,7 +9,7 @@ import pytest
 from click.testing import CliRunner
 from tests.reference_data import ABSENT, REFERENCE_DATA
 
-from tilewright import load_machine, load_network, plan
+from tilewright import load_machine, load_network, plan, plan_patches
 from tilewright.cli import tilewright
 from tilewright.errors import InfeasibleError
 from tilewright.machine.limits import with_memory_limits
@@ -17,9 +17,12 @@ from tilewright.machine.model import Machine
 from tilewright.network.graph import Network
 from tilewright.network.kinds import is_mac
 from tilewright.network.zoo import layers
+from tilewright.plan_patches import Planning
 from tilewright.planner import Plan
 from tilewright.program.strips import strip_of
 from tilewright.replay.verify import verify
+from tilewright.strategy.choose import ChooseOptions
+from tilewright.strategy.strip_search import StripSearch
 
 MOBILENET = REFERENCE_DATA / "models" / "coral_mobilenet_v2_1.0_224_quant.tflite"
 SIZE_BYTES = 1_408
@@ -143,6 +146,25 @@ def test_where_strips_do_not_fit_in_the_end_more_of_them_are_tried(size: int) ->
     found = plan(pooled(), with_sram("ethos_u55_128", size))
     assert found.peak_bytes["sram"] <= size
     assert verify(found.timetable, found.network).agrees
+
+
+@pytest.mark.slow
+def test_where_strips_take_too_many_tiles_no_more_of_them_are_tried(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    parts: list[float] = []
+    search = plan_patches._search
+
+    def watched(planning: Planning, part: float, options: ChooseOptions) -> StripSearch:
+        parts.append(part)
+        return search(planning, part, options)
+
+    monkeypatch.setattr(plan_patches, "_search", watched)
+    monkeypatch.setattr(plan_patches, "MANY_TILES", 1)
+    with pytest.raises(InfeasibleError):
+        plan(load_network("lenet5"), with_sram("ethos_u55_128", SIZE_BYTES))
+    assert parts
+    assert min(parts) > max(plan_patches.LESS)
 
 
 @pytest.mark.slow

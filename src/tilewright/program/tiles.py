@@ -13,6 +13,10 @@ from tilewright.program.tile import Tiling
 MOST_TILES: Final = 150_000
 
 
+class TooManyTilesError(InfeasibleError):
+    """All would fit, but in more tiles than a plan may have."""
+
+
 def refuse_too_many(stages: Sequence[Stage], layout: Layout, most: int = MOST_TILES) -> None:
     """A plan that nobody could use is no plan: say which op would be cut to pieces."""
     counts = tile_counts(stages, layout)
@@ -22,7 +26,7 @@ def refuse_too_many(stages: Sequence[Stage], layout: Layout, most: int = MOST_TI
             f"the scratchpads are too small: a plan has at most {most:,} tiles, and there "
             f"would be {sum(counts):,}, of op {stages[worst].op.name!r} alone {counts[worst]:,}"
         )
-        raise InfeasibleError(Problem(message=message, hint="plan with a larger scratchpad"))
+        raise TooManyTilesError(Problem(message=message, hint="plan with a larger scratchpad"))
 
 
 def tile_counts(stages: Sequence[Stage], layout: Layout) -> list[int]:
