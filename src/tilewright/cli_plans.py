@@ -160,24 +160,24 @@ def replay_(  # noqa: PLR0913  # one parameter per flag
         from pathlib import Path
 
         from tilewright.replay.verify import refuse, verify
-        from tilewright.report.plan_faults import faults_told
+        from tilewright.report.plan_faults import faults_told, refuse_faults
+        from tilewright.report.plan_machine import machine_problems
         from tilewright.report.plan_totals import total_problems
         from tilewright.report.record import read_record
         from tilewright.report.replay import replay_json, replay_view
 
         with faults_told(plan):
             record = read_record(Path(plan))
+            refuse_faults(plan, record.figures)
             network = _planned_network(record.figures, model, sizes(dims), bits)
+            machine = _named_machine(record.figures["source"]["machine"])
         inputs = Path(input_file) if input_file else None
         with progress_steps("replaying", quiet=as_json), faults_told(plan):
-            found = verify(
-                record.timetable,
-                network,
-                machine=_named_machine(record.figures["source"]["machine"]),
-                seed=seed,
-                input_file=inputs,
-            )
-            found = replace(found, problems=(*found.problems, *total_problems(record, network)))
+            found = verify(record.timetable, network, machine=machine, seed=seed, input_file=inputs)
+            wrong = [*found.problems, *total_problems(record, network)]
+            if machine is not None:
+                wrong += machine_problems(record, machine)
+            found = replace(found, problems=tuple(wrong))
         print_result(lambda: replay_json(found), lambda: replay_view(found), as_json)
         refuse(found)
 
@@ -198,7 +198,8 @@ def explain_(plan: str, op: str, as_json: bool) -> None:
 
         with progress_steps("explaining", quiet=as_json), faults_told(plan):
             found = explain(read_record(plan), op)
-        print_result(lambda: explanation_json(found), lambda: explanation_view(found), as_json)
+        with faults_told(plan):
+            print_result(lambda: explanation_json(found), lambda: explanation_view(found), as_json)
 
     exit_with(run, as_json=as_json)
 

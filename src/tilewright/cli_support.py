@@ -147,3 +147,10 @@ def exit_with(run: Callable[[], None], *, as_json: bool) -> None:
         # Whoever read the output has gone: end as a signal would, without a word.
         sys.stderr.close()
         sys.exit(128 + signal.SIGPIPE)
+    except OSError as error:
+        # What has no name is standard output: files are told where they are written.
+        if error.filename is not None:
+            raise
+        message = f"the result cannot be printed: {error.strerror or error}"
+        click.echo(f"error: {Problem(message=message)}", err=True)
+        sys.exit(InputError.exit_code)

@@ -386,3 +386,13 @@ def cpu_seconds(*arguments: str) -> float:
 def test_help_is_there_at_once() -> None:
     # 0.07 s on a machine of 2023; the bound leaves room for slow ones.
     assert statistics.median(cpu_seconds("--help") for _ in range(3)) < 0.15
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="no device that is always full")
+def test_a_full_disk_under_standard_output_is_told() -> None:
+    with Path("/dev/full").open("w") as full:
+        found = subprocess.run(
+            [SCRIPT, "show", "lenet5"], stdout=full, stderr=subprocess.PIPE, text=True, check=False
+        )
+    assert found.returncode == 2
+    assert found.stderr == "error: the result cannot be printed: No space left on device\n"

@@ -52,6 +52,7 @@ NEED_THOUGHT = (
     "in_memory_array",
     "misspelt_key",
     "mixed_dialects",
+    "names_of_others",
     "negative_size",
     "no_array",
     "sharing_faults",

@@ -102,6 +102,8 @@ Clock = Annotated[
 ]
 Count = Annotated[int, Range(least=0, most=4096)]
 Positive = Annotated[int, Range(least=1, most=2**20)]
+Several = Annotated[int, Range(least=1, most=2**14)]
+"""Of what a plan has one each: cores, queues."""
 Cycles = Annotated[int, Range(least=0, most=10**9)]
 Area = Annotated[float, Range(least=0, finite=True)]
 OperandName = Literal["I1", "I2", "O"]
@@ -210,7 +212,7 @@ class CoreFile(FileModel):
     memories: dict[str, Any] = new(dict)
     vector_unit: VectorFile | None = None
     core_model: CoreModelFile | None = None
-    count: Positive = 1
+    count: Several = 1
 
 
 class DmaFile(FileModel):
@@ -219,7 +221,7 @@ class DmaFile(FileModel):
     name: Name
     width: Bits
     ports: Positive = 1
-    queues: Positive = 1
+    queues: Several = 1
     setup: Cycles = 0
     routes: list[Annotated[list[str], Length(2, 2)]] = new(list)
 
@@ -256,7 +258,7 @@ class MachineFile(FileModel):
     name: Name
     description: str = ""
     clock: Clock | None = None
-    core_count: Positive = 1
+    core_count: Several = 1
     operational_array: Any = None
     memories: dict[str, Any] = new(dict)
     vector_unit: VectorFile | None = None

@@ -47,6 +47,7 @@ from tilewright.machine.model import (
     Operand,
     VectorUnit,
 )
+from tilewright.machine.names import expect_own_names
 
 _ARRAY_MISSING = "every multiplication would cost nothing"
 _STRUCTURE = {"cores", "memories", "operational_array", "sinks", "sources"}
@@ -159,6 +160,7 @@ def _assemble(
     known = [*names, *(core.name for core in cores)]
     for key, entries in (("dma", file.dma), ("links", file.links)):
         expect_once(reader, (key,), [entry.name for entry in entries], "name")
+    expect_own_names(reader, file, list(dict.fromkeys(names)))
     for i, engine in enumerate(file.dma):
         for j, route in enumerate(engine.routes):
             for name in route:

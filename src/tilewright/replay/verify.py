@@ -30,6 +30,8 @@ class Verified:
     traffic: Mapping[str, Traffic]
     planned_cycles: int
     replayed_cycles: int
+    machine: str | None = None
+    """The machine whose memories, ways and costs the plan was compared with, if one was at hand."""
 
     @property
     def agrees(self) -> bool:
@@ -70,6 +72,7 @@ def verify(
         traffic=found.traffic,
         planned_cycles=timetable.cycles,
         replayed_cycles=timing(timetable),
+        machine=None if machine is None else machine.name,
     )
 
 

@@ -1,12 +1,14 @@
 """What is wrong with a plan file that another tool wrote or changed.
 
-A file that we wrote is not looked through: only where reading or using it fails is the fault looked
-for, so that it is told as a fault of the file and not as one of ours.
+A replay looks for it before anything else. Other commands trust a file: only where reading or using
+it fails is the fault looked for, so that it is told as a fault of the file and not as one of ours.
 """
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from itertools import islice
+from math import isfinite
 from pathlib import Path
 from typing import Any
 
@@ -18,22 +20,56 @@ _COST_FIGURES = ("compute_cycles", "stall_cycles", "onload_cycles", "offload_cyc
 _FILE: Mapping[str, Any] = {
     "network": "text",
     "machine": "text",
-    "source": {"network": "text", "machine": "text"},
-    "spaces": [{"name": "text", "memory": "text", "kind": "text", "size_bytes": "int"}],
-    "engines": [{"name": "text", "count": "int"}],
+    "source": {
+        "network": "text",
+        "machine": "text",
+        "dims?": {"*": "int"},
+        "bits?": "int or null",
+        "memory_limits?": {"*": "count"},
+    },
+    "tasks": "int",
+    "buffers": "int",
+    "totals": {
+        "cycles": "int",
+        "energy_pj": "number",
+        "energy_pj_by_memory": {"*": "number"},
+        "traffic_bytes": {"*": {"read": "int", "write": "int"}},
+        "peak_bytes": {"*": "int"},
+    },
+    "bounds?": {
+        "cycles?": "int",
+        "path_cycles?": "int",
+        "engine_cycles?": {"*": "int"},
+        "roofline_cycles?": "int",
+        "traffic_bytes?": "int",
+        "peak_bytes?": {"*": "int"},
+    },
+    "spaces": [
+        {
+            "name": "text",
+            "memory": "text",
+            "kind": "kind of space",
+            "size_bytes": "int",
+            "alignment_bytes": "count",
+            "core": "int or null",
+            "reserved": _BOX,
+        }
+    ],
+    "engines": [{"name": "text", "count": "count"}],
     "routes": [
         {
             "source": "text",
             "target": "text",
             "engine": "text",
             "setup_cycles": "int",
-            "bits_per_cycle": "int",
+            "bits_per_cycle": "count",
             "ports": ["text"],
             "read_pj_per_byte": "number",
             "write_pj_per_byte": "number",
             "limits": [("text", "int")],
         }
     ],
+    "tensors": [{"name": "text", "shape": ["int"], "bits": "int", "role": "text"}],
     "op_list": [
         {
             "name": "text",
@@ -65,7 +101,7 @@ _FILE: Mapping[str, Any] = {
     "task_list": [
         {
             "name": "text",
-            "kind": "text",
+            "kind": "kind of task",
             "engine": "text",
             "start_cycle": "int",
             "end_cycle": "int",
@@ -74,15 +110,30 @@ _FILE: Mapping[str, Any] = {
             "writes": [_ACCESS],
             "after": ["int"],
             "charges": [("text", "int", "int", "number")],
+            "fused?": ["text"],
+            "mapping?": "int",
+            "ports?": ["text"],
+            "setup_cycles?": "int",
         }
     ],
     "control_edges": [("int", "int")],
     "given": ["int"],
     "results": ["int"],
 }
-"""Keys that must be there: a mapping by key, a list of one kind or of fixed length, or a word."""
-_WORDS: Mapping[str, tuple[type, ...]] = {"int": (int,), "number": (int, float), "text": (str,)}
-_NAMES = {"int": "a whole number", "number": "a number", "text": "a text"}
+"""Keys that must be there, or may (`?`), or are any (`*`): a mapping by key, a list of one kind or
+of fixed length, or a word."""
+_KINDS = {
+    "kind of space": ("scratchpad", "external", "source", "sink"),
+    "kind of task": ("compute", "load", "store", "move"),
+}
+_NAMES = {
+    "int": "a whole number",
+    "int or null": "a whole number or null",
+    "count": "a whole number from 1 on",
+    "number": "a number",
+    "text": "a text",
+    **{word: f"one of {', '.join(kinds)}" for word, kinds in _KINDS.items()},
+}
 _MOST_TOLD = 5
 
 
@@ -97,12 +148,23 @@ def faults_told(*plans: str | Path) -> Iterator[None]:
         yield
     except (TypeError, ValueError, LookupError, AttributeError, ArithmeticError) as error:
         for plan in plans:
-            path = Path(plan)
-            path = path / "plan.json" if path.is_dir() else path
-            found = list(_first(plan_faults(json.loads(path.read_text("utf-8")))))
-            if found:
-                raise InputError(*(Problem(file=str(path), message=m) for m in found)) from error
+            try:
+                refuse_faults(plan, json.loads(_file(plan).read_text("utf-8")))
+            except InputError as told:
+                raise told from error
         raise
+
+
+def refuse_faults(plan: str | Path, data: Any) -> None:
+    """Raise InputError with the first faults of a plan file, given by what is in it."""
+    found = list(islice(plan_faults(data), _MOST_TOLD))
+    if found:
+        raise InputError(*(Problem(file=str(_file(plan)), message=text) for text in found))
+
+
+def _file(plan: str | Path) -> Path:
+    path = Path(plan)
+    return path / "plan.json" if path.is_dir() else path
 
 
 def plan_faults(data: Any) -> Iterator[str]:
@@ -110,51 +172,48 @@ def plan_faults(data: Any) -> Iterator[str]:
     shape = list(_shape_faults(data, _FILE, ""))
     yield from shape
     if not shape:
-        yield from _option_faults(data["source"])
         yield from _reference_faults(data)
 
 
-def _option_faults(source: Mapping[str, Any]) -> Iterator[str]:
-    """Of what need not be there: the options with which the network was read."""
-    dims, bits = source.get("dims", {}), source.get("bits")
-    if not isinstance(dims, dict):
-        yield "source.dims: expected an object"
-    else:
-        for name, size in dims.items():
-            yield from _shape_faults(size, "int", f"source.dims.{name}")
-    if bits is not None:
-        yield from _shape_faults(bits, "int", "source.bits")
-
-
-def _first(faults: Iterator[str]) -> Iterator[str]:
-    for number, fault in enumerate(faults):
-        if number == _MOST_TOLD:
-            return
-        yield fault
+def _is(word: str, value: Any) -> bool:
+    """Whether a value is what a word of `_NAMES` says."""
+    if word in _KINDS:
+        return value in _KINDS[word]
+    if word == "text":
+        return isinstance(value, str)
+    if value is None:
+        return word == "int or null"
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return False
+    if word == "number":
+        return isfinite(value)
+    return isinstance(value, int) and (word != "count" or value >= 1)
 
 
 def _shape_faults(data: Any, shape: Any, place: str) -> Iterator[str]:
     """Where the data are not what a shape says: see `_FILE`."""
     if isinstance(shape, str):
-        if isinstance(data, bool) or not isinstance(data, _WORDS[shape]):
+        if not _is(shape, data):
             yield f"{place}: expected {_NAMES[shape]}"
     elif isinstance(shape, dict):
         if not isinstance(data, dict):
             yield f"{place or 'the file'}: expected an object"
             return
-        for key, inner in shape.items():
+        inner = dict.fromkeys(data, shape["*"]) if "*" in shape else shape
+        for name, kind in inner.items():
+            key = name if name in data else name.removesuffix("?")
             at = f"{place}.{key}".lstrip(".")
-            if key not in data:
+            if key in data:
+                yield from _shape_faults(data[key], kind, at)
+            elif key == name:
                 yield f"{at}: is missing"
-            else:
-                yield from _shape_faults(data[key], inner, at)
     else:
         fixed = isinstance(shape, tuple)
         if not isinstance(data, list) or (fixed and len(data) != len(shape)):
             yield f"{place}: expected a list{f' of {len(shape)}' if fixed else ''}"
             return
-        inner = shape if fixed else shape * len(data)
-        for number, (item, kind) in enumerate(zip(data, inner, strict=True)):
+        kinds = shape if fixed else shape * len(data)
+        for number, (item, kind) in enumerate(zip(data, kinds, strict=True)):
             yield from _shape_faults(item, kind, f"{place}[{number}]")
 
 
@@ -172,19 +231,29 @@ def _reference_faults(data: Mapping[str, Any]) -> Iterator[str]:
     for number, edge in enumerate(data["control_edges"]):
         yield from _outside(edge, len(tasks), f"control_edges[{number}]", "task")
     for number, task in enumerate(tasks):
-        place = f"task_list[{number}]"
+        yield from _task_faults(data, task, f"task_list[{number}]")
         if task["engine"] not in engines:
-            yield f"{place}.engine: there is no engine {task['engine']!r}"
-        yield from _outside(task["after"], len(tasks), f"{place}.after", "task")
-        for key in ("reads", "writes"):
-            numbers = [access["buffer"] for access in task[key]]
-            yield from _outside(numbers, len(buffers), f"{place}.{key}", "buffer")
+            yield f"task_list[{number}].engine: there is no engine {task['engine']!r}"
+        for port in task.get("ports", ()):
+            if port not in engines:
+                yield f"task_list[{number}].ports: there is no engine {port!r}"
         if task["kind"] == "compute":
-            yield from _tile_faults(task, dims.get(task.get("op", ""), {}), place)
-            if task.get("mapping") is not None:
-                yield from _outside(
-                    [task["mapping"]], len(data["mapping_costs"]), f"{place}.mapping", "mapping"
-                )
+            sizes = dims.get(task.get("op", ""), {})
+            yield from _tile_faults(task, sizes, f"task_list[{number}]")
+
+
+def _task_faults(data: Mapping[str, Any], task: Mapping[str, Any], place: str) -> Iterator[str]:
+    """Numbers of a task that lead nowhere, and ends before their start."""
+    if task["end_cycle"] < task["start_cycle"]:
+        yield f"{place}.end_cycle: {task['end_cycle']} is before start_cycle {task['start_cycle']}"
+    yield from _outside(task["after"], len(data["task_list"]), f"{place}.after", "task")
+    for key in ("reads", "writes"):
+        numbers = [access["buffer"] for access in task[key]]
+        yield from _outside(numbers, len(data["buffer_list"]), f"{place}.{key}", "buffer")
+        if task["kind"] != "compute" and not numbers:
+            yield f"{place}.{key}: a {task['kind']} moves something, and this is empty"
+    numbers = [task["mapping"]] if "mapping" in task else []
+    yield from _outside(numbers, len(data["mapping_costs"]), f"{place}.mapping", "mapping")
 
 
 def _outside(numbers: Sequence[int], count: int, place: str, what: str) -> Iterator[str]:

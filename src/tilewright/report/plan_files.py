@@ -46,6 +46,7 @@ def plan_json(plan: Plan) -> dict[str, Any]:
             "dims": dict(plan.network.dims),
             "bits": plan.network.bits,
             "machine": plan.machine.source,
+            "memory_limits": dict(plan.options.memory_limits),
         },
         "spaces": [
             {

@@ -38,10 +38,23 @@ def total_problems(record: PlanRecord, network: Network | None = None) -> Iterat
     for task in record.timetable.program.tasks:
         if task.mapping is not None:
             yield from _too_cheap(task, record.tiles[task.mapping])
-    ops = {op.name: op for op in network.ops} if network is not None else {}
+    if network is not None:
+        yield from _of_another_network(record, network)
+
+
+def _of_another_network(record: PlanRecord, network: Network) -> Iterator[Problem]:
+    """Tensors and ops that the network has otherwise."""
+    tensors = {t.name: (t.shape, t.bits, t.role) for t in network.tensors}
+    for tensor in record.figures["tensors"]:
+        claimed = tuple(tensor["shape"]), tensor["bits"], tensor["role"]
+        known = tensors.get(tensor["name"])
+        if claimed != known:
+            message = f"tensor {tensor['name']} of the plan file is {claimed}, not {known}"
+            yield Problem(message=message)
+    ops = {op.name: op for op in network.ops}
     for figures in record.ops:
         op = ops.get(figures.name)
-        if network is not None and op is not None:
+        if op is not None:
             said, does = (dict(figures.dims), figures.macs), (dict(op.dims), macs(op, network))
             if said != does:
                 message = f"op {op.name} of the plan file has loops and products {said}, not {does}"
@@ -59,7 +72,17 @@ def _wrong_counts(record: PlanRecord) -> Iterator[Problem]:
 def _wrong_bounds(record: PlanRecord) -> Iterator[Problem]:
     """Bounds above what the plan takes: no plan goes below a bound."""
     bounds, totals = record.figures.get("bounds", {}), totals_of(record.timetable)
-    pairs = [("cycles", bounds.get("cycles", 0), totals["cycles"])]
+    cycles, program = totals["cycles"], record.timetable.program
+    ends = {space.memory for space in program.spaces if space.kind != "scratchpad"}
+    moved = sum(sum(totals["traffic_bytes"].get(end, {}).values()) for end in ends)
+    pairs = [
+        *(
+            (key, bounds.get(key, 0), cycles)
+            for key in ("cycles", "path_cycles", "roofline_cycles")
+        ),
+        *((f"engine_cycles.{e}", n, cycles) for e, n in bounds.get("engine_cycles", {}).items()),
+        ("traffic_bytes", bounds.get("traffic_bytes", 0), moved),
+    ]
     pairs += [
         (f"peak_bytes.{memory}", least, totals["peak_bytes"].get(memory, least))
         for memory, least in bounds.get("peak_bytes", {}).items()

@@ -179,7 +179,7 @@ def read_record(path: str | Path) -> PlanRecord:
     except InputError as error:
         raise InputError(*(replace(p, hint=p.hint or _WRITE_ONE) for p in error.problems)) from None
     try:
-        data = json.loads(text)
+        data = json.loads(text, parse_constant=_no_number)
         if data["schema"] != SCHEMA:
             raise KeyError("schema")
         return _record(data)
@@ -187,6 +187,10 @@ def read_record(path: str | Path) -> PlanRecord:
         missing = isinstance(error, KeyError)
         message = f"is no plan that can be read: {'no ' if missing else ''}{error}"
         raise InputError(Problem(file=str(file), message=message, hint=_WRITE_ONE)) from None
+
+
+def _no_number(text: str) -> float:
+    raise ValueError(f"there is {text} where a number should be")
 
 
 def _tile_of(mapped: Mapped) -> TileFigures:

@@ -6,6 +6,8 @@ from tilewright.replay.verify import Verified
 from tilewright.report.tables import View, heading, table
 from tilewright.units import format_bytes
 
+UNCOMPARED = "its file was not found: sizes, widths and costs are as the plan file says"
+
 
 def replay_json(found: Verified) -> dict[str, Any]:
     """Agreement per output, time, and bytes moved by memory."""
@@ -20,6 +22,7 @@ def replay_json(found: Verified) -> dict[str, Any]:
             memory: {"read": moved.read_bytes, "write": moved.write_bytes}
             for memory, moved in found.traffic.items()
         },
+        "machine": found.machine,
         "problems": [problem.message for problem in found.problems],
     }
 
@@ -29,6 +32,7 @@ def replay_view(found: Verified) -> View:
     facts = [
         ("agrees", "yes" if found.agrees else "no"),
         ("cycles", f"{found.planned_cycles:,} planned, {found.replayed_cycles:,} replayed"),
+        *([("machine", UNCOMPARED)] if found.machine is None else []),
     ]
     outputs = table("output", ">largest error", "agrees")
     for output in found.outputs:

@@ -13,6 +13,7 @@ from tilewright.cli import tilewright
 from tilewright.errors import InputError
 from tilewright.report.plan_faults import faults_told, plan_faults
 from tilewright.report.plan_files import plan_json
+from tilewright.report.record import read_record
 
 
 def changed(path: Sequence[int | str], value: Any) -> Any:
@@ -36,6 +37,21 @@ def test_a_file_of_ours_has_no_faults() -> None:
         (["source", "dims"], [2], "source.dims: expected an object"),
         (["source", "dims"], {"rows": "2"}, "source.dims.rows: expected a whole number"),
         (["source", "bits"], "8", "source.bits: expected a whole number"),
+        (["source", "bits"], 0.5, "source.bits: expected a whole number or null"),
+        (["totals", "cycles"], None, "totals.cycles: expected a whole number"),
+        (["bounds", "peak_bytes"], 8, "bounds.peak_bytes: expected an object"),
+        (["spaces", 0, "kind"], "attic", "spaces[0].kind: expected one of scratchpad, external"),
+        (["spaces", 0, "alignment_bytes"], 0, "spaces[0].alignment_bytes: expected a whole number"),
+        (["spaces", 0, "reserved"], [[]], "spaces[0].reserved[0]: expected a list of 2"),
+        (["engines", 0, "count"], 0.5, "engines[0].count: expected a whole number from 1 on"),
+        (["mapping_costs", 0, "compute_cycles"], float("inf"), "mapping_costs[0].compute_cycles: "),
+        (["tensors", 0, "bits"], None, "tensors[0].bits: expected a whole number"),
+        (["task_list", 0, "kind"], "steal", "task_list[0].kind: expected one of compute, load"),
+        (["task_list", 0, "reads"], [], "task_list[0].reads: a load moves something, and this is"),
+        (["task_list", 0, "setup_cycles"], None, "task_list[0].setup_cycles: expected a whole"),
+        (["task_list", 0, "ports"], ["air"], "task_list[0].ports: there is no engine 'air'"),
+        (["task_list", 0, "end_cycle"], -1, "task_list[0].end_cycle: -1 is before start_cycle 0"),
+        (["task_list", 3, "fused"], [["x"]], "task_list[3].fused[0]: expected a text"),
         (["given"], 3, "given: expected a list"),
         (["buffer_list", 2], 0, "buffer_list[2]: expected an object"),
         (["buffer_list", 1, "box", 0], [1], "buffer_list[1].box[0]: expected a list of 2"),
@@ -65,6 +81,13 @@ def test_a_failure_is_told_as_a_fault_of_the_file_if_it_has_one(tmp_path: Path) 
     path.write_text(json.dumps(changed(["network"], "lenet5")), "utf-8")
     with pytest.raises(TypeError), faults_told(tmp_path):
         raise TypeError
+
+
+def test_what_is_no_number_is_no_plan(tmp_path: Path) -> None:
+    path = tmp_path / "plan.json"
+    path.write_text(json.dumps(changed(["totals", "cycles"], float("nan"))), "utf-8")
+    with pytest.raises(InputError, match="can be read: there is NaN where a number should be"):
+        read_record(path)
 
 
 @pytest.mark.parametrize(

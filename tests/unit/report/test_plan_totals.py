@@ -127,6 +127,22 @@ def mapping_of_others(data: Data) -> None:
             lambda data: data["bounds"]["peak_bytes"].update(dram=10**6),
             "bounds.peak_bytes.dram of the plan file is 1000000, and the plan takes ",
         ),
+        (
+            lambda data: data["bounds"].update(path_cycles=10**6),
+            "bounds.path_cycles of the plan file is 1000000, and the plan takes ",
+        ),
+        (
+            lambda data: data["bounds"].update(roofline_cycles=10**6),
+            "bounds.roofline_cycles of the plan file is 1000000, and the plan takes ",
+        ),
+        (
+            lambda data: data["bounds"]["engine_cycles"].update(dma=10**6),
+            "bounds.engine_cycles.dma of the plan file is 1000000, and the plan takes ",
+        ),
+        (
+            lambda data: data["bounds"].update(traffic_bytes=10**6),
+            "bounds.traffic_bytes of the plan file is 1000000, and the plan takes ",
+        ),
         (mapping_of_others, " points, and its mapping is one of "),
     ],
 )
@@ -148,4 +164,15 @@ def test_figures_of_another_op(tmp_path: Path) -> None:
         "op conv1 of the plan file has loops and products ({'B': 1, 'K': 6, 'C': 1, 'OY': 28, "
         "'OX': 28, 'FY': 5, 'FX': 5}, 117599), not ({'B': 1, 'K': 6, 'C': 1, 'OY': 28, 'OX': 28, "
         "'FY': 5, 'FX': 5}, 117600)"
+    )
+
+
+def test_a_tensor_that_the_network_has_otherwise(tmp_path: Path) -> None:
+    data: Data = json.loads(text())
+    data["tensors"][0]["bits"] = 4
+    (tmp_path / "plan.json").write_text(json.dumps(data), "utf-8")
+    (problem,) = total_problems(read_record(tmp_path), load_network("lenet5"))
+    assert problem.message == (
+        "tensor input of the plan file is ((1, 1, 32, 32), 4, 'input'), not "
+        "((1, 1, 32, 32), 8, 'input')"
     )
