@@ -1,7 +1,7 @@
 """On which engine a compute task runs, what it costs there, and which ports it holds meanwhile."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from math import prod
 
@@ -23,7 +23,7 @@ class TaskCosts:
     costs: TileCosts
     builder: Builder
     _on_array: dict[object, TileCost] = field(default_factory=dict)
-    """By op, lengths of loops, what is known of sums, and elements that pass fused ops."""
+    """By op, lengths of loops, what is known of sums, and operations in passing."""
 
     def engine(
         self, stage: Stage, core: int, reads: Sequence[Access], writes: Sequence[Access]
@@ -48,36 +48,40 @@ class TaskCosts:
         """
         if stage.worker == "move":
             return self._moving(stage, tile, reads, writes)
-        passing = elements(tile.results[0]) if stage.fused and not tile.sums.unfinished else None
+        passing = 0
+        if stage.fused and not tile.sums.unfinished:
+            passing = elements(tile.results[0]) * len(stage.fused)
         if stage.worker == "array":
             found = self._array_cost(stage, tile, passing)
             if found.is_mapped:
                 return found
-        return self._with_fused(self._vector_cost(stage, tile, reads, writes), stage, passing)
+        return self._vector_cost(stage, tile, reads, writes, passing)
 
-    def _array_cost(self, stage: Stage, tile: Tile, passing: int | None) -> TileCost:
+    def _array_cost(self, stage: Stage, tile: Tile, passing: int) -> TileCost:
         sums = tile.sums
         key = (stage.op.name, tile.shape, sums.continued, sums.unfinished, passing)
         found = self._on_array.get(key)
         if found is None:
             found = self.costs.of_stage(stage, tile.lengths, _sums(stage, tile))
-            found = self._on_array[key] = self._with_fused(found, stage, passing)
+            if passing:
+                # The vector unit applies ops to what the array makes, while it makes it.
+                found = replace(found, charges=(*found.charges, self.costs.in_passing(passing)))
+            self._on_array[key] = found
         return found
 
-    def _with_fused(self, cost: TileCost, stage: Stage, passing: int | None) -> TileCost:
-        """A cost with that of the fused ops, which are applied to so many elements in passing."""
-        if passing is None:
-            return cost
-        charges = (*cost.charges, self.costs.in_passing(passing * len(stage.fused)))
-        return TileCost(cycles=cost.cycles, charges=charges, mapping=cost.mapping)
-
     def _vector_cost(
-        self, stage: Stage, tile: Tile, reads: Sequence[Access], writes: Sequence[Access]
+        self,
+        stage: Stage,
+        tile: Tile,
+        reads: Sequence[Access],
+        writes: Sequence[Access],
+        passing: int,
     ) -> TileCost:
+        """The cost of an op and of those applied to its result, one after the other."""
         lengths = tile.lengths
-        points = prod(lengths.values())
+        operations = prod(lengths.values()) + passing
         read = self._read_bytes(stage, tile, reads)
-        found = self.costs.on_vector_unit(points, read, self._bytes(writes))
+        found = self.costs.on_vector_unit(operations, read, self._bytes(writes))
         return self.costs.by_core_model(found, stage, lengths, _sums(stage, tile))
 
     def _moving(

@@ -209,7 +209,8 @@ def _elsewhere(
         least, amounts = _on_vector_unit(machine, work, moved)
         # The model of a core goes before; in strips it is not known what it said.
         if not model.is_modelled or (work.model_cycles is None and not strip_of(task)):
-            cycles, what = least, f"{work.points} operations and what they read and write"
+            operations = work.points + work.passing
+            cycles, what = least, f"{operations} operations and what they read and write"
     if task.cycles < cycles:
         message = f"task {task.name} takes {task.cycles} cycles, and {what} take {cycles}"
         yield Problem(message=message)
@@ -232,8 +233,9 @@ def _on_vector_unit(
     unit, points = _vector_unit(machine), work.points
     if KIND_CLASSES[work.op.kind] == "move":
         points = sum(volume(access.box) for access in work.task.writes)
-    cycles = max(1, -(-points // unit.lanes))
-    amounts: dict[str, Amount] = {"vector": (0, 0, (points + work.passing) * unit.op_pj)}
+    operations = points + work.passing
+    cycles = max(1, -(-operations // unit.lanes))
+    amounts: dict[str, Amount] = {"vector": (0, 0, operations * unit.op_pj)}
     for name, (read, written) in moved.items():
         memory = next(memory for memory in machine.memories if memory.name == name)
         ports = memory.ports

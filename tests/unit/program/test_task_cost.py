@@ -40,6 +40,20 @@ def test_an_activation_is_charged_for_rows_around_a_rolling_buffer() -> None:
     assert plan.energy_pj["vector"] == pytest.approx(3 * 16 * 24 * 24 * 0.04)
 
 
+def test_on_the_vector_unit_one_op_comes_after_the_other() -> None:
+    net = layers.draft("chain", 8)
+    data = layers.given(net, "x", (1, 8, 4, 4))
+    for number in range(40):
+        data = layers.relu6(net, f"relu{number}", data)
+    on = tilewright.load_machine("edge_tpu_like")
+    # A machine that declares no vector unit has one of 16 lanes.
+    assert on.cores[0].vector is None
+    plan = tilewright.plan(net.finish(data), on)
+    tasks = [task for task in plan.program.tasks if task.kind == "compute"]
+    assert {len(task.fused) for task in tasks} == {39}
+    assert sum(task.cycles for task in tasks) == 40 * 8 * 4 * 4 // 16
+
+
 @cache
 def wide() -> Plan:
     """Weights of 16 bit, which the multipliers of the array do not take."""

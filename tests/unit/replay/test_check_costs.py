@@ -107,6 +107,26 @@ def test_what_takes_as_long_and_costs_as_much_as_it_does_is_right() -> None:
     assert said(timetable(), None) == []
 
 
+def test_what_is_fused_behind_an_op_of_the_vector_unit_takes_time() -> None:
+    builder = NetworkBuilder("net")
+    builder.tensor("x", (4, 16), bits=8, role="input")
+    builder.op("exp", "exp", elementwise((4, 16)), ["x"], {"e": (8, "")})
+    builder.op("relu", "relu", elementwise((4, 16)), ["e"], {"y": (8, "")})
+    net, on = builder.finish(["y"]), tilewright.load_machine("edge_tpu_like")
+    found = tilewright.plan(net, on).timetable
+    tasks = [
+        replace(task, cycles=task.cycles // 2) if task.fused else task
+        for task in found.program.tasks
+    ]
+    slots = [
+        replace(slot, end_cycle=slot.start_cycle + task.cycles)
+        for slot, task in zip(found.slots, tasks, strict=True)
+    ]
+    quicker = replace(found, program=replace(found.program, tasks=tuple(tasks)), slots=tuple(slots))
+    messages = [problem.message for problem in problems(quicker, net, on)]
+    assert any("operations and what they read and write take" in message for message in messages)
+
+
 def test_a_task_may_take_longer() -> None:
     longer = timetable(lambda task: replace(task, cycles=task.cycles + 1), at="turn")
     assert said(longer, machine("read_write")) == []

@@ -5,7 +5,7 @@ address is told by control edges, not by times, so a machine may overlap what is
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from math import prod
 
 from tilewright.errors import InfeasibleError, Problem
@@ -288,16 +288,16 @@ class _Writer:
         read, written = self._bytes(reads), self._bytes(writes)
         key = (number, tuple(lengths.values()), sums, sum((*read.values(), *written.values())))
         if key not in self._costs:
+            passing = 0
+            if not sums.unfinished:
+                passing = sum(elements(access.box) for access in writes) * len(stage.fused)
             found = costs.on_array(stage.op, lengths, sums) if stage.worker == "array" else None
             if found is None or not found.is_mapped:
                 points = prod(n for dim, n in lengths.items() if dim not in stage.op.searched)
-                found = costs.on_vector_unit(points, read, written)
-            found = costs.by_core_model(found, stage, lengths, sums)
-            if stage.fused and not sums.unfinished:
-                made = sum(elements(access.box) for access in writes) * len(stage.fused)
-                charges = (*found.charges, costs.in_passing(made))
-                found = TileCost(cycles=found.cycles, charges=charges, mapping=found.mapping)
-            self._costs[key] = found
+                found = costs.on_vector_unit(points + passing, read, written)
+            elif passing:
+                found = replace(found, charges=(*found.charges, costs.in_passing(passing)))
+            self._costs[key] = costs.by_core_model(found, stage, lengths, sums)
         return self._costs[key]
 
     def _bytes(self, accesses: Sequence[Access]) -> Mapping[str, int]:
