@@ -7,9 +7,9 @@ are tiles of the network's ops. Nothing else changes.
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
 
 from tilewright.network.graph import Op
+from tilewright.once import once
 from tilewright.program.cascade import Strategy
 from tilewright.program.model import Access, Box, Buffer, Program, Task, Timetable, View
 from tilewright.program.stages import Stage
@@ -70,7 +70,7 @@ class _Back:
     strips: Program
     patches: Patches
 
-    @cached_property
+    @once
     def inputs(self) -> dict[str, int]:
         """Inputs of the network that strips have columns of, with the number of their buffer."""
         found: dict[str, int] = {}
@@ -79,7 +79,7 @@ class _Back:
             found.setdefault(part.tensor, len(self.strips.buffers) + len(found))
         return found
 
-    @cached_property
+    @once
     def _cut_inputs(self) -> dict[int, None]:
         """Buffers that are given, and hold no more than a strip's columns of an input."""
         given, tensors = self.strips.given, self.patches.tensors
@@ -146,7 +146,8 @@ class _Back:
         if part is not None and number in self._cut_inputs:
             view = View(self.inputs[part.tensor], tuple(start for start, _ in box))
         if part is None:
-            return replace(buffer, box=box, view=view)
+            # Most buffers stay what they are.
+            return buffer if view is buffer.view else replace(buffer, view=view)
         name = f"{part.tensor} partial sums" if part.unfinished else buffer.name
         return replace(buffer, name=name, tensor=part.tensor, box=box, view=view)
 
@@ -171,15 +172,25 @@ class _Back:
         moved = (start + part.start, stop + part.start)
         return (*box[: part.axis], moved, *box[part.axis + 1 :])
 
-    def _accesses(self, accesses: Sequence[Access]) -> tuple[Access, ...]:
-        buffers = self.strips.buffers
+    def _accesses(self, accesses: tuple[Access, ...]) -> tuple[Access, ...]:
+        """The same accesses, as the same objects where nothing is moved."""
+        moved, buffers = self._moved, self.strips.buffers
+        if not any(n in moved for n, _ in accesses):
+            return accesses
         return tuple([Access(n, self._shifted(buffers[n].tensor, box)) for n, box in accesses])
+
+    @once
+    def _moved(self) -> frozenset[int]:
+        """Buffers whose boxes lie further along in the network's tensors."""
+        names = {name for name, part in self.patches.tensors.items() if part.start}
+        return frozenset(n for n, b in enumerate(self.strips.buffers) if b.tensor in names)
 
     def _task(self, task: Task) -> Task:
         part = self.patches.ops.get(task.op)
         reads, writes = self._accesses(task.reads), self._accesses(task.writes)
         if part is None:
-            return replace(task, reads=reads, writes=writes)
+            is_same = reads is task.reads and writes is task.writes
+            return task if is_same else replace(task, reads=reads, writes=writes)
         tile = tuple(
             [
                 (dim, start + part.start, stop + part.start)
@@ -206,6 +217,6 @@ class _Back:
         # What stands behind the name says that a task is done again.
         return now + task.name[len(before) :] if task.name.startswith(before) else task.name
 
-    @cached_property
+    @once
     def _ops(self) -> dict[str, Op]:
         return {op.name: op for op in (*self.patches.network.ops, *self.patches.original.ops)}
