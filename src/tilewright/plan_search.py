@@ -11,6 +11,7 @@ from math import inf
 from tilewright.machine.model import Machine
 from tilewright.plan_drafts import Candidate, Draft, Drafts
 from tilewright.plan_ends import is_held_up_by_transfers, with_smaller_end
+from tilewright.plan_enough import WORTH_TRYING, better, is_best, is_good, may_be_good
 from tilewright.plan_memory import (
     SURELY,
     cut_to,
@@ -19,6 +20,7 @@ from tilewright.plan_memory import (
     resized,
 )
 from tilewright.plan_model import Plan
+from tilewright.plan_room import with_room_for_tiles, with_room_on_cores
 from tilewright.plan_rungs import last_resort
 from tilewright.program.cascade import PLAIN, Strategy
 from tilewright.program.layout import Layout
@@ -26,14 +28,8 @@ from tilewright.program.tile import Goal
 from tilewright.program.tiles import MOST_TILES
 from tilewright.schedule.packed import packed
 
-WORTH_TRYING = 1.02
-"""A plan that moves no more than this factor of what must be moved wants no other candidate."""
-
 ROUGHLY = 1.25
 """What the layout of a plain strategy says of the bytes moved is at most this factor too much."""
-
-NEAR = 1.01
-"""If it is time that counts, one that takes no more than this factor of what it must take."""
 
 MOST_SMALLER = 8
 """For so many sizes of smaller scratchpads tiles are tried in the larger ones."""
@@ -44,15 +40,6 @@ HOPE = 1.02
 FEW_TASKS = 1_000
 """Programs of no more tasks are quickly made: smaller scratchpads are looked at even if the last
 ones gave nothing better."""
-
-ROOM_FOR_TILES = (1.0, 0.95, 0.85, 0.7, 0.5)
-"""Parts of the scratchpads for which cascades are chosen, too, if nothing can wait outside."""
-
-MOST_TRIED = 2_500
-"""Tasks of their programs in all, beyond which no more are made."""
-
-WAITING = 1.2
-"""A plan waits for room if it takes more than this factor of the time it would take with enough."""
 
 PARTS = (0.75, 0.5, 0.25)
 """Of the scratchpads, for which tiles are tried where those for all of them do not fit."""
@@ -87,7 +74,9 @@ def best_plan(drafts_on: Callable[[Machine], Drafts], machine: Machine) -> Plan:
     drafts = drafts_on(machine)
     best, seen = _best_on(drafts, None, [])
     if drafts.goal == "latency" and drafts.prepared.places.overflow() is None:
-        best = _with_room_for_tiles(drafts_on, machine, best, seen)
+        best = with_room_for_tiles(drafts_on, machine, best, seen)
+    elif best is not None and drafts.prepared.places.cores > 1:
+        best = with_room_on_cores(drafts_on, machine, best, seen)
     if best is not None:
         best = _with_smaller_tiles(drafts_on, machine, best, seen)
     elif seen:
@@ -124,60 +113,8 @@ def _on_fewer_cores(drafts: Drafts, best: Draft) -> Draft:
 def _better_on(cores: int, drafts: Drafts, best: Draft) -> Draft | None:
     """A plain draft on so many cores at most, if it is better than the best so far."""
     candidate = drafts.candidate(drafts.goal, replace(PLAIN, cores=cores))
-    found = None if candidate is None else _better(drafts, candidate, best)
+    found = None if candidate is None else better(drafts, candidate, best)
     return None if found is best else found
-
-
-def _with_room_for_tiles(
-    drafts_on: Callable[[Machine], Drafts],
-    machine: Machine,
-    best: Draft | None,
-    seen: Sequence[Candidate],
-) -> Draft | None:
-    """The best of a draft, if there is one, and those of cascades that are chosen for less room,
-    unless everything fits without cascades.
-
-    What the choice of cascades believes to fit leaves little for the tiles of ops outside them,
-    and for what might come early. Where it finds nothing, cascades of more stages may still do.
-    """
-    drafts = drafts_on(machine)
-    if any(candidate.strategy == PLAIN for candidate in seen):
-        return best
-    drafts.explain_nothing()
-    known = [candidate.strategy for candidate in seen]
-    n_tasks = 0
-    for strategy in _roomier_strategies(drafts_on, machine):
-        if best is not None and (_is_good(drafts, best) or n_tasks > MOST_TRIED):
-            break
-        if strategy not in known:
-            known.append(strategy)
-            most_cycles = inf if best is None else best.timetable.cycles
-            candidate = drafts.candidate("latency", strategy, most_cycles=most_cycles)
-            if candidate is not None:
-                n_tasks += len(candidate.lowered.program.tasks)
-                best = _better(drafts, candidate, best)
-    least = drafts.chosen("memory") if best is not None and _waits(best) else None
-    if least is not None:
-        candidate = drafts.candidate("latency", least.strategy)
-        best = best if candidate is None else _better(drafts, candidate, best)
-    return best
-
-
-def _roomier_strategies(
-    drafts_on: Callable[[Machine], Drafts], machine: Machine
-) -> Iterator[Strategy]:
-    """What the choice of cascades proposes for parts of the scratchpads, if anything fits."""
-    for part in ROOM_FOR_TILES if drafts_on(machine).chosen("memory") is not None else ():
-        smaller = drafts_on(cut_to(machine, part))
-        chosen = smaller.chosen("latency") or smaller.chosen("latency", quickly=False)
-        if chosen is None:
-            break
-        yield chosen.strategy
-
-
-def _waits(draft: Draft) -> bool:
-    """Whether tasks of a draft wait for room."""
-    return draft.timetable.cycles > WAITING * draft.candidate.least.order_cycles
 
 
 def _with_smaller_tiles(
@@ -196,7 +133,7 @@ def _with_smaller_tiles(
     known = list(seen)
     for _ in range(MOST_SMALLER):
         n_tasks = max((len(c.lowered.program.tasks) for c in seen), default=0)
-        if _is_best(best, goal) or not _may_be_better(seen, best, goal):
+        if is_best(best, goal) or not _may_be_better(seen, best, goal):
             break
         if goal == "latency" and n_tasks > FEW_TASKS and is_held_up_by_transfers(best):
             break
@@ -210,7 +147,7 @@ def _with_smaller_tiles(
         found, seen = _best_on(smaller, best, known)
         before, best = best, found or best
         best_on = best_on if best is before else smaller
-        if best is before and _is_good(drafts, best):
+        if best is before and is_good(drafts, best):
             break
         if not all(_is_known(candidate, known) for candidate in seen):
             is_better = best.value(goal)[0] < WORTHWHILE * before.value(goal)[0]
@@ -225,7 +162,7 @@ def _with_smaller_end(drafts: Drafts, best: Draft, smaller: Iterator[Layout]) ->
     """The best of a draft and one that ends like some layouts of ever smaller tiles."""
     layout = with_smaller_end(best, smaller)
     candidate = None if layout is None else drafts.laid_out_as(layout, PLAIN)
-    return best if candidate is None else _better(drafts, candidate, best) or best
+    return best if candidate is None else better(drafts, candidate, best) or best
 
 
 def _smaller_layouts(
@@ -305,7 +242,7 @@ def _tight(drafts_on: Callable[[Machine], Drafts], machine: Machine) -> Draft | 
     chosen = drafts.chosen("memory")
     tight = None if chosen is None else first_within(drafts, [chosen.strategy])
     if tight is not None:
-        return _better(drafts, tight.candidate, tight)
+        return better(drafts, tight.candidate, tight)
     if drafts_on(resized(machine, 1 / SURELY)).chosen("memory") is None:
         return None
     found = draft_in_least_memory(drafts_on, resized(machine, 1 / SURELY**2))
@@ -331,20 +268,20 @@ def _best_on(
     goal, seen = drafts.goal, list[Candidate]()
     for candidate in _candidates(drafts, best):
         seen.append(candidate)
-        is_last = best is not None and _is_good(drafts, best)
+        is_last = best is not None and is_good(drafts, best)
         if _is_known(candidate, known):
             continue
-        if is_last or _may_be_good(drafts, candidate):
-            best = _better(drafts, candidate, best)
-        if best is not None and _is_good(drafts, best):
+        if is_last or may_be_good(drafts, candidate):
+            best = better(drafts, candidate, best)
+        if best is not None and is_good(drafts, best):
             return best, seen
-    others = [c for c in seen if not _may_be_good(drafts, c) and not _is_known(c, known)]
+    others = [c for c in seen if not may_be_good(drafts, c) and not _is_known(c, known)]
     for candidate in sorted(others, key=lambda c: c.least_value(goal)):
-        best = _better(drafts, candidate, best)
+        best = better(drafts, candidate, best)
     if goal == "traffic":
         for candidate in _plain_ones(drafts, best):
             seen.append(candidate)
-            best = _better(drafts, candidate, best)
+            best = better(drafts, candidate, best)
     return best, seen
 
 
@@ -352,13 +289,6 @@ def _is_known(candidate: Candidate, known: Sequence[Candidate]) -> bool:
     """Whether a candidate has the very tasks of another one."""
     tasks = candidate.lowered.program.tasks
     return any(other.lowered.program.tasks is tasks for other in known)
-
-
-def _better(drafts: Drafts, candidate: Candidate, best: Draft | None) -> Draft | None:
-    """The draft of a candidate if it is better than the best so far."""
-    draft = drafts.draft(candidate, best)
-    found = [d for d in (best, draft) if d is not None]
-    return min(found, key=lambda d: d.value(drafts.goal), default=None)
 
 
 def _candidates(drafts: Drafts, best: Draft | None) -> Iterator[Candidate]:
@@ -379,7 +309,7 @@ def _candidates(drafts: Drafts, best: Draft | None) -> Iterator[Candidate]:
         plain = drafts.candidate(goal, PLAIN, most_bytes=most_bytes, most_cycles=most_cycles)
     if plain is not None:
         yield plain
-    if best is not None and best.candidate.strategy == PLAIN and _is_good(drafts, best):
+    if best is not None and best.candidate.strategy == PLAIN and is_good(drafts, best):
         return
     # A second candidate for the sake of time must not take much of it.
     has_rival = plain is not None or best is not None
@@ -456,39 +386,3 @@ def _may_move_less(drafts: Drafts, best: Draft) -> bool:
     """Whether the choice of cascades believes that less can be moved on another machine."""
     chosen = drafts.chosen("traffic")
     return chosen is not None and chosen.moved_bytes < best.outside_bytes
-
-
-def _is_best(draft: Draft, goal: Goal) -> bool:
-    """Whether a draft is at its bound."""
-    least = draft.candidate.lowered.bounds
-    if goal == "traffic":
-        return draft.outside_bytes <= least.traffic_bytes
-    return goal == "latency" and draft.timetable.cycles <= least.cycles
-
-
-def _may_be_good(drafts: Drafts, candidate: Candidate) -> bool:
-    """Whether a draft of a candidate can be good enough."""
-    return _is_enough(drafts, candidate, candidate.outside_bytes, candidate.least.order_cycles)
-
-
-def _is_good(drafts: Drafts, draft: Draft) -> bool:
-    """Whether no other strategy is worth a try."""
-    return _is_enough(drafts, draft.candidate, draft.outside_bytes, draft.timetable.cycles)
-
-
-def _is_enough(drafts: Drafts, candidate: Candidate, moved_bytes: int, cycles: int) -> bool:
-    least = candidate.lowered.bounds
-    moves_little = moved_bytes <= WORTH_TRYING * least.traffic_bytes
-    match drafts.goal:
-        case "latency":
-            least_cycles = least.cycles
-            if drafts.prepared.costs.core_model is not None:
-                # Tiles were chosen by what they really take: others would hardly compute faster.
-                least_cycles = max(least_cycles, candidate.compute_cycles)
-                if moves_little:
-                    least_cycles = max(least_cycles, candidate.least.order_cycles)
-            return cycles <= NEAR * least_cycles
-        case "traffic":
-            return moved_bytes <= least.traffic_bytes
-        case _:
-            return moves_little

@@ -27,7 +27,7 @@ class Shares:
 
 
 @dataclass(frozen=True, slots=True)
-class _Way:
+class Way:
     """How data comes to the cores from outside."""
 
     setup_cycles: int
@@ -61,7 +61,7 @@ def shared_out(
     homes: Homes, costs: TileCosts, stages: Sequence[Stage], rows: Sequence[str]
 ) -> Shares:
     """All stages shared out; `rows` are the loops, by stage, along which cascades go."""
-    way = _way(homes.places)
+    way = way_of(homes.places)
     unrolled = [costs.unrolled(s.op) if s.worker == "array" else _at_once(s.op) for s in stages]
     parts = [
         shares(homes, stage, factors, way, loop)
@@ -77,19 +77,19 @@ def _at_once(op: Op) -> dict[str, int]:
     return {dim: op.sizes[dim] for dim in op.searched}
 
 
-def _way(places: Places) -> _Way:
+def way_of(places: Places) -> Way:
     """How weights come to a core; at once if they stream."""
     origin, home = places.origin("I2"), places.home("I2")
     if origin is not None and home is not None:
         route = places.routes.get((origin.name, places.named(home.name, 0).name))
         if route is not None:
             lanes = {engine.name: engine.count for engine in places.engines}
-            return _Way(route.setup_cycles, float(route.bytes_per_cycle), lanes[route.engine])
-    return _Way(0, inf, 1)
+            return Way(route.setup_cycles, float(route.bytes_per_cycle), lanes[route.engine])
+    return Way(0, inf, 1)
 
 
 def shares(
-    homes: Homes, stage: Stage, unrolled: Mapping[str, int], way: _Way, rows: str = ""
+    homes: Homes, stage: Stage, unrolled: Mapping[str, int], way: Way, rows: str = ""
 ) -> tuple[Ranges, ...]:
     """The ranges of each core's part; fewer parts than cores where more would not help.
 
@@ -152,7 +152,7 @@ def _is_read_apart(homes: Homes, operands: Sequence[Operand], parts: Sequence[Ra
 
 
 def _shares_along(
-    dim: str, homes: Homes, stage: Stage, unrolled: Mapping[str, int], way: _Way
+    dim: str, homes: Homes, stage: Stage, unrolled: Mapping[str, int], way: Way
 ) -> Iterator[_Share]:
     """A stage shared out along a loop over all cores, and over ever fewer."""
     size, unit = stage.op.sizes[dim], unrolled.get(dim, 1)

@@ -32,6 +32,8 @@ class Ring:
     def accesses(self, tensor: str, box: Box) -> list[Access]:
         """Where a box of a tensor lies, as far as it passes through here: a part for every lap."""
         start, stop = box[self.axis]
+        if not self._lets_pass(tensor):
+            return []
         first, behind = start // self.rows, -(-stop // self.rows)
         is_whole = tensor == self.root and self._takes_all
         found = []
@@ -54,10 +56,14 @@ class Ring:
         """Whether all of its tensor passes through here."""
         return self.box == whole(self.builder.network.by_name[self.root].shape)
 
-    def _lap(self, tensor: str, lap: int) -> int:
-        """The buffer of one lap: as many rows of a tensor as the ring has, one behind another."""
+    def _lets_pass(self, tensor: str) -> bool:
+        """Whether anything of a tensor passes through here: other parts of a concatenation may."""
         if tensor not in self._passing:
             self._passing[tensor] = self._passes(tensor)
+        return elements(self._passing[tensor][0]) > 0
+
+    def _lap(self, tensor: str, lap: int) -> int:
+        """The buffer of one lap: as many rows of a tensor as the ring has, one behind another."""
         here, at, size = self._passing[tensor]
         first, behind = lap * self.rows, min((lap + 1) * self.rows, size)
         box = (*here[: self.axis], (first, behind), *here[self.axis + 1 :])

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 
 from tilewright.machine.model import OUTPUT_OPERAND
 from tilewright.network.graph import Operand
-from tilewright.program.boxes import Ranges, around, is_empty, size_bytes, touched
+from tilewright.program.boxes import Ranges, around, covering, is_empty, size_bytes, touched
 from tilewright.program.cascade import Flow, Roll
 from tilewright.program.homes import Homes
 from tilewright.program.layout import RollingBuffer
@@ -58,12 +58,17 @@ class Rolling:
         what it makes of all rows."""
         key = flow.cascade.first, *rolls
         if key not in self._row_bytes:
-            rows = [(self.memory(root), root, roll) for root, roll in rolls.items()]
-            rows += [(self.homes.of_kept(root), root, roll) for root, roll in flow.pieces.items()]
+            rows = [
+                (self.memory(root), self._bytes_in(flow, root, roll))
+                for root, roll in rolls.items()
+            ]
+            rows += [
+                (self.homes.of_kept(root), self.buffer_bytes(root, roll))
+                for root, roll in flow.pieces.items()
+            ]
             found: dict[str, int] = {}
-            for memory, root, roll in rows:
-                size = self.homes.aligned(self.buffer_bytes(root, roll), memory)
-                found[memory] = found.get(memory, 0) + size
+            for memory, size in rows:
+                found[memory] = found.get(memory, 0) + self.homes.aligned(size, memory)
             found = self._with_passing(flow, found)
             for number in flow.reducing:
                 memory, size = self._unfinished(number)
@@ -90,6 +95,20 @@ class Rolling:
         elements = self.homes.network.by_name[op.outputs[0].tensor].elements
         size = packed_bytes(elements, unfinished_bits(op))
         return home.name, self.homes.aligned(size, home.name)
+
+    def _bytes_in(self, flow: Flow, root: str, roll: Roll) -> int:
+        """Bytes of a core's rolling buffer in a cascade, of the core that needs most.
+
+        What comes from outside is shared out as the cascade's own stages read it, whoever else
+        reads it otherwise.
+        """
+        if root in flow.rolls:
+            return self.buffer_bytes(root, roll)
+        tensor = self.homes.network.by_name[root]
+        passing = [self._passing(flow, root, core) for core in range(self.homes.places.cores)]
+        boxes = covering([box for box in passing if box is not None], tensor.shape)
+        rings = [ring_box(box, roll.axis, roll.rows) for box in boxes]
+        return max((size_bytes(ring, tensor) for ring in rings), default=0)
 
     def buffer_bytes(self, root: str, roll: Roll) -> int:
         """Bytes of a core's rolling buffer, of the core that needs most."""

@@ -6,15 +6,17 @@ there is remembered. The estimates are those of `units`.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
-from functools import cached_property
+from dataclasses import dataclass, field, replace
+from functools import cached_property, reduce
 from math import floor, inf
-from operator import add
+from operator import add, or_
 from typing import Literal
 
 from tilewright.program.cascade import Cascade, Strategy
 from tilewright.program.tile import Goal
+from tilewright.strategy.alone import Alone, alone_of
 from tilewright.strategy.cuts import Cut, Node, Slicing, Spot, State, Unit, Value
+from tilewright.strategy.kept_sizes import larger_than_believed, shares
 from tilewright.strategy.room import Room, Usage
 from tilewright.strategy.scene import Keeping, Scene
 from tilewright.strategy.spans import Span, span_of
@@ -30,6 +32,8 @@ EASE = 0.9
 FULL = 0.98
 """A strategy that is thought to fill more of the scratchpads may not fit in the end."""
 
+MOST_LOOKS = 6
+"""So often strategies are chosen if cores keep more of tensors than was believed."""
 
 MOVED, ENERGY, CYCLES = range(3)
 """Figures of a cost, by their places."""
@@ -68,17 +72,8 @@ class Chosen:
     cycles: float
     share: float
     """The part of the scratchpads that is filled at most."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Alone:
-    """A stage by itself, everything that it touches kept."""
-
-    touched: State
-    replaced: State
-    """The tensor whose place its result takes."""
-    constants: Usage
-    cost: Cost
+    larger: Mapping[str, int] = field(default_factory=dict)
+    """Bytes of tensors that make this more than was believed when it was chosen."""
 
 
 def choose(
@@ -91,7 +86,34 @@ def choose(
     the scratchpads.
     Rows are made in slices only where memory counts and there is hardly enough otherwise: it takes
     many tasks.
+
+    What several cores keep of a tensor depends on the cascades that read it, which are chosen after
+    it. If that turns out to be more than was believed, and matters, all is chosen again: without
+    such cascades, and with larger tensors.
     """
+    found = _chosen(scene, aim, options, most_share)
+    known = [] if found is None else [found]
+    if found is not None and found.larger:
+        known.append(_chosen(replace(scene, firm=True), aim, options, most_share) or found)
+    for _ in range(MOST_LOOKS):
+        if found is None or not found.larger:
+            break
+        scene = scene.believing(found.larger)
+        found = _chosen(scene, aim, options, most_share)
+        known += [] if found is None else [found]
+    best = min(known, key=lambda chosen: _rank(chosen, aim), default=None)
+    return None if best is None or best.share > most_share else best
+
+
+def _rank(chosen: Chosen, aim: Aim) -> Value:
+    """What makes one of several strategies the best; those that do not fit come last."""
+    figures = chosen.cycles, float(chosen.moved_bytes)
+    if aim == "memory":
+        return chosen.share, *figures
+    return max(1.0, chosen.share), *(figures if aim == "latency" else figures[::-1])
+
+
+def _chosen(scene: Scene, aim: Aim, options: ChooseOptions, most_share: float) -> Chosen | None:
     if aim != "memory":
         chosen = (_Chooser(scene, aim, options, reduces=r).chosen() for r in (False, True))
         return next((found for found in chosen if found is not None), None)
@@ -164,7 +186,7 @@ class _Chooser:
                 Spot(first, state, scene.use_of(state), node.share, node.total)
                 for state, node in states
             ]
-            ways, alone = self._ways(spots), self._alone(first)
+            ways, alone = self._ways(spots), alone_of(scene, first)
             keeps = scene.keepings(scene.made[first])
             for spot in spots:
                 fits = self._go_alone(spot, alone, keeps)
@@ -183,35 +205,55 @@ class _Chooser:
         found.sort(key=lambda item: (item[1].value, sorted(roots(item[0]))))
         return found[: at.most_states]
 
-    def _back(self, node: Node) -> Chosen:
-        end, cascades, kept = node, [], 0
-        while True:
-            unit = node.unit
-            kept |= unit.kept
-            if node.before is None:
-                break
-            cut, state = node.before
-            if unit.cascade is not None:
-                cascades.append(self._eased(*unit.cascade, state | unit.kept, end.share))
-            node = self.cuts[cut].nodes[state]
+    def _back(self, end: Node) -> Chosen:
+        """The units that lead to a node as a strategy."""
+        units = self._units(end)
+        loops = {
+            number: stage.loop
+            for _, unit in units
+            if unit.cascade is not None
+            for number, stage in unit.cascade[0].span.linked.items()
+        }
+        kept = reduce(or_, [unit.kept for _, unit in units])
+        larger = larger_than_believed(self.scene, kept, loops)
+        scene = self.scene.believing(larger) if larger else self.scene
+        share = max([end.share, *shares(scene, units)] if larger else [end.share])
+        believed = end.share if self.aim == "memory" else max(1.0, end.share)
+        cascades = [
+            self._eased(*unit.cascade, scene.use_of(unit.held), unit.held, share)
+            for _, unit in units
+            if unit.cascade is not None
+        ]
         return Chosen(
             strategy=Strategy(
-                cascades=tuple(reversed(cascades)),
+                cascades=tuple(cascades),
                 gone=self.scene.roots(self.scene.everything & ~kept),
                 frugal=self.aim == "memory",
             ),
             moved_bytes=end.total.moved_bytes,
             cycles=end.total.cycles,
-            share=end.share,
+            share=share,
+            larger=larger if share > believed else {},
         )
 
+    def _units(self, end: Node) -> list[tuple[int, Unit]]:
+        """The units that lead to a node, the first one first, with their first stages."""
+        node, found = end, list[tuple[int, Unit]]()
+        while node.before is not None:
+            cut, state = node.before
+            found.append((cut, node.unit))
+            node = self.cuts[cut].nodes[state]
+        # What is there before the first stage.
+        found.append((0, node.unit))
+        return found[::-1]
+
     def _eased(
-        self, ways: Ways, number: int, slices: Slicing, held: State, share: float
+        self, ways: Ways, number: int, slices: Slicing, alive: Usage, held: State, share: float
     ) -> Cascade:
         """A cascade; where memory counts, with the largest step for which there is room anyway,
         since other units need more."""
         if self.aim == "memory" and self.slices != "forget":
-            alive, needs = self.scene.use_of(held), ways.needs(held & ways.crossing, lasting=False)
+            needs = ways.needs(held & ways.crossing, lasting=False)
             shares = [self.scene.room.share(alive + need) for need in needs]
             for most in (EASE * share, FULL * share):
                 larger = [number for number, needed in enumerate(shares) if needed <= most]
@@ -291,13 +333,16 @@ class _Chooser:
         for kept, kept_use in way.keepings:
             held, alive = spot.state | kept, spot.alive + kept_use
             crossing = held & way.crossing
-            use = alive + way.rows_beside(crossing) + self._least_need(way)
-            if room.fits(use):
-                fits, share = True, self.scene.room.share(use)
+            if self.scene.firm and held & way.widened:
+                continue
+            need = way.rows_beside(crossing) + self._least_need(way)
+            if room.fits(alive + need):
+                fits, share = True, self.scene.room.share(alive + need)
                 least = self._value(spot, way.least_cost(crossing), share)
                 if not at.is_beaten(held, least):
                     cost = way.cost(0, crossing, lasting=False)
-                    self._reach(at, spot, Unit(kept, cost, share, (way, 0, self.slices)))
+                    unit = Unit(kept, cost, share, held, need, (way, 0, self.slices))
+                    self._reach(at, spot, unit)
         return fits
 
     def _go_again(self, spot: Spot, way: Ways) -> bool:
@@ -307,9 +352,9 @@ class _Chooser:
         for kept, kept_use in way.keepings:
             held, alive = spot.state | kept, spot.alive + kept_use
             crossing = held & way.crossing
-            beside = alive + way.rows_beside(crossing)
             for slices in SLICINGS:
-                if not room.fits(beside + _need(way, slices)):
+                need = way.rows_beside(crossing) + _need(way, slices)
+                if not room.fits(alive + need):
                     continue
                 fits = True
                 least = self._value(spot, way.least_cost(crossing), 0.0)
@@ -319,8 +364,9 @@ class _Chooser:
                 cost = way.cost(number, crossing, lasting=False)
                 if slices == "forget":
                     cost = cost._replace(cycles=cost.cycles + way.cycles_again(number))
-                share = room.share(beside + _need(way, slices))
-                self._reach(at, spot, Unit(kept, cost, share, (way, number, slices)))
+                share = room.share(alive + need)
+                unit = Unit(kept, cost, share, held, need, (way, number, slices))
+                self._reach(at, spot, unit)
         return fits
 
     def _last_step(self, way: Ways, crossing: State, alive: Usage, slices: Slicing) -> int:
@@ -347,6 +393,8 @@ class _Chooser:
         for kept, kept_use in way.keepings:
             held, alive = spot.state | kept, spot.alive + kept_use
             crossing = held & way.crossing
+            if self.scene.firm and held & way.widened:
+                continue
             if has_way:
                 least = way.least_cost(crossing)
                 if at.is_beaten(held, (first_total + least[first], second_total + least[second])):
@@ -359,9 +407,8 @@ class _Chooser:
                 cost = way.cost(number, crossing, lasting=lasting)
                 value = first_total + cost[first], second_total + cost[second]
                 if not at.is_beaten(held, value):
-                    unit = Unit(
-                        kept, cost, room.share(alive + needs[number]), (way, number, "none")
-                    )
+                    need, choice = needs[number], (way, number, SLICINGS[0])
+                    unit = Unit(kept, cost, room.share(alive + need), held, need, choice)
                     self._reach(at, spot, unit)
         return has_way
 
@@ -382,38 +429,15 @@ class _Chooser:
             share = max(spot.share, unit.share)
             at.reach(state, Node(value, share, total, (spot.cut, spot.state), unit))
 
-    def _alone(self, number: int) -> _Alone:
-        """A stage by itself: constants come as it goes along."""
-        scene, stage = self.scene, self.scene.prepared.stages[number]
-        lives, storage = scene.lives, scene.prepared.storage
-        replaced = scene.replaced(number)
-        constants = sum(size for _, size, _ in scene.constants(number, ""))
-        going = sum(
-            scene.prepared.network.by_name[o.tensor].size_bytes
-            for o in stage.results
-            if storage[o.tensor].root not in lives or lives[storage[o.tensor].root].is_result
-        )
-        prices = ((scene.constant, constants), (scene.going, going))
-        moving = sum(size * price.cycles_per_byte for price, size in prices)
-        return _Alone(
-            touched=scene.mask(storage[o.tensor].root for o in (*stage.inputs, *stage.results)),
-            replaced=0 if replaced is None else scene.mask([replaced]),
-            constants=scene.room.uses(scene.least_constants(number)),
-            cost=Cost(
-                moved_bytes=constants + going,
-                energy_pj=sum(size * price.pj_per_byte for price, size in prices),
-                cycles=max(scene.compute_cycles(number, "", 0, 1), moving),
-            ),
-        )
-
-    def _go_alone(self, spot: Spot, alone: _Alone, keeps: tuple[Keeping, ...]) -> bool:
+    def _go_alone(self, spot: Spot, alone: Alone, keeps: tuple[Keeping, ...]) -> bool:
         """Reach what a stage leads to with everything that it touches kept; whether it fits."""
         room, at, fits = self._room, self.cuts[spot.cut + 1], False
         for kept, kept_use in keeps:
             use = spot.alive + kept_use + alone.constants
             use -= self.scene.use_of(alone.replaced & spot.state)
             if not alone.touched & ~(spot.state | kept) and room.fits(use):
-                self._reach(at, spot, Unit(kept, alone.cost, self.scene.room.share(use)))
+                share, held = self.scene.room.share(use), (spot.state | kept) & ~alone.replaced
+                self._reach(at, spot, Unit(kept, alone.cost, share, held, alone.constants))
                 fits = True
         return fits
 
@@ -437,7 +461,7 @@ class _Chooser:
                     energy_pj=tiling.moved_bytes * scene.coming.pj_per_byte,
                     cycles=tiling.cycles,
                 )
-                self._reach(at, spot, Unit(kept, cost, share))
+                self._reach(at, spot, Unit(kept, cost, share, held, None))
 
     def _least_cut(self, number: int, held: State) -> Cost:
         """What a stage takes at least, however it is cut."""

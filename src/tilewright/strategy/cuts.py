@@ -27,6 +27,10 @@ class Unit(NamedTuple):
     cost: Cost
     share: float
     """The part of the scratchpads that it fills."""
+    held: State = 0
+    """Tensors that are kept while it runs."""
+    need: Usage | None = 0
+    """Room beside those; None: for tiles that are cut as they fit."""
     cascade: tuple[Ways, int, Slicing] | None = None
     """Its span, the number of its step, and how rows are made, if it is a cascade."""
 

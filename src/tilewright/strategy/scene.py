@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import product
 from math import prod
+from typing import NamedTuple
 
 from tilewright.machine.model import OUTPUT_OPERAND
 from tilewright.mapping.network import default_vector_unit
@@ -19,6 +20,7 @@ from tilewright.program.residence import Residence
 from tilewright.program.slicing import SLICE, Slicing
 from tilewright.program.tenants import slice_constants
 from tilewright.program.tile import TASK_CYCLES, Goal, Tiling, Work, smallest, tile_bytes
+from tilewright.strategy.core_parts import CoreParts
 from tilewright.strategy.cut_bounds import LeastMoved, least_moved
 from tilewright.strategy.room import Room, Usage
 
@@ -36,11 +38,24 @@ class Life:
     first: int
     last: int
     size_bytes: int
+    """Bytes in the scratchpad that has most of it, if it is kept in one."""
+    whole_bytes: int
     memory: str
     may_stay: bool
     may_go: bool
     is_result: bool
     """Whether it has to be taken outside in any case."""
+
+
+class Constant(NamedTuple):
+    """A constant of a stage."""
+
+    memory: str
+    size_bytes: int
+    core_bytes: int
+    """Bytes in the scratchpad that has most of it."""
+    has_rows: bool
+    """Whether every row has a part of its own."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -58,7 +73,11 @@ class Scene:
 
     prepared: Prepared
     residence: Residence
-    _constants: dict[tuple[int, str], list[tuple[str, int, bool]]] = field(default_factory=dict)
+    larger: Mapping[str, int] = field(default_factory=dict)
+    """Bytes of tensors of which cores keep more than they would if all stages ran by themselves."""
+    firm: bool = False
+    """Whether no cascade may read kept tensors so that cores keep more of them than is believed."""
+    _constants: dict[tuple[int, str], list[Constant]] = field(default_factory=dict)
     _constant_sums: dict[tuple[int, str], tuple[int, Usage]] = field(default_factory=dict)
     _uses: dict[int, Usage] = field(default_factory=dict)
     _keepings: dict[tuple[str, ...], tuple[Keeping, ...]] = field(default_factory=dict)
@@ -107,13 +126,43 @@ class Scene:
             found[root] = Life(
                 first=-1 if is_input else first,
                 last=last,
-                size_bytes=_rounded(residence.bytes_of(root), space.alignment_bytes),
+                size_bytes=self.larger.get(root) or self.kept_bytes(root, {}),
+                whole_bytes=_rounded(network.by_name[root].size_bytes, space.alignment_bytes),
                 memory=memory,
                 may_stay=may_stay,
                 may_go=(is_input and not may_stay) or residence.may_send(root),
                 is_result=root in results,
             )
         return found
+
+    def kept_bytes(self, root: str, loops: Mapping[int, str]) -> int:
+        """Bytes of a tensor that is kept in the scratchpad that has most of it, if some of those
+        that read it go along loops, in cascades."""
+        readers = [(number, loops.get(number, "")) for number in self._readers[root]]
+        return self.core_parts.kept_bytes(root, readers, self.residence.home_of_kept(root))
+
+    @cached_property
+    def _readers(self) -> Mapping[str, list[int]]:
+        """By tensor the stages that read it."""
+        found: dict[str, list[int]] = {}
+        for number, stage in enumerate(self.prepared.stages):
+            for root in dict.fromkeys(self.prepared.storage[o.tensor].root for o in stage.inputs):
+                found.setdefault(root, []).append(number)
+        return found
+
+    def believing(self, larger: Mapping[str, int]) -> "Scene":
+        """The same with more bytes of some tensors."""
+        return replace(self, larger={**self.larger, **larger}, _uses={}, _keepings={})
+
+    @cached_property
+    def core_parts(self) -> CoreParts:
+        """What cores have of rows, results and constants."""
+        prepared = self.prepared
+        return CoreParts(
+            homes=Homes(prepared.network, prepared.places, prepared.storage),
+            stages=prepared.stages,
+            unrolled=self.residence.unrolled,
+        )
 
     @cached_property
     def bits(self) -> Mapping[str, int]:
@@ -222,8 +271,8 @@ class Scene:
     def _replaced(self) -> list[str | None]:
         return [self.residence.overwritten(n) for n in range(len(self.prepared.stages))]
 
-    def constants(self, number: int, loop: str) -> list[tuple[str, int, bool]]:
-        """A stage's constants: memory, bytes, and whether rows along a loop have their own."""
+    def constants(self, number: int, loop: str) -> list[Constant]:
+        """The constants of a stage whose cascade goes along a loop."""
         if (number, loop) not in self._constants:
             self._constants[number, loop] = self._constants_of(number, loop)
         return self._constants[number, loop]
@@ -233,22 +282,25 @@ class Scene:
         key = number, loop
         if key not in self._constant_sums:
             found = self.constants(number, loop)
-            lasting = [(memory, size) for memory, size, apart in found if memory and not apart]
+            lasting = [(c.memory, c.core_bytes) for c in found if c.memory and not c.has_rows]
             uses = [self.room.use(memory, self.rounded(memory, size)) for memory, size in lasting]
-            self._constant_sums[key] = sum([size for _, size, _ in found]), sum(uses)
+            self._constant_sums[key] = sum([c.size_bytes for c in found]), sum(uses)
         return self._constant_sums[key]
 
-    def _constants_of(self, number: int, loop: str) -> list[tuple[str, int, bool]]:
+    def _constants_of(self, number: int, loop: str) -> list[Constant]:
         stage = self.prepared.stages[number]
         found = []
         for operand in stage.inputs:
             tensor = self.prepared.network.by_name[operand.tensor]
-            memory = self.residence.where(stage, operand)
             if tensor.role == "constant":
-                apart = operand.index is not None and any(
+                memory = self.residence.where(stage, operand) or ""
+                has_rows = operand.index is not None and any(
                     dim == loop for axis in operand.index for dim, _ in axis.terms
                 )
-                found.append((memory or "", tensor.size_bytes, apart))
+                core_bytes = tensor.size_bytes
+                if memory:
+                    core_bytes = self.core_parts.constant_bytes(number, loop, operand, memory)
+                found.append(Constant(memory, tensor.size_bytes, core_bytes, has_rows))
         return found
 
     def slice_constants(self, slicing: Slicing) -> Mapping[str, int]:
@@ -366,7 +418,7 @@ class Scene:
 
     def _turn_cycles(self, number: int, loop: str, rows: int) -> float:
         stage = self.prepared.stages[number]
-        part = self.residence.parts[number][0]
+        part = self.core_parts.ranges(number, loop)[0]
         lengths = {dim: stop - start for dim, (start, stop) in part.items()}
         if loop:
             lengths[loop] = min(rows, lengths[loop])

@@ -133,9 +133,14 @@ class Span:
             op = self.rows.stages[number].op
             made = self.rows.network.by_name[op.outputs[0].tensor]
             return packed_bytes(made.elements, unfinished_bits(op))
-        rows = min(stage.size, ceil(self.paces[number].rate * step) if eager else 1)
+        rows = self.made_rows(number, step, eager=eager)
         tensor = self.rows.network.by_name[self.rows.stages[number].results[0].tensor]
         return packed_bytes(tensor.elements // stage.size * rows, tensor.bits)
+
+    def made_rows(self, number: int, step: int, *, eager: bool) -> int:
+        """Rows of a stage's result that it makes at once."""
+        rows = ceil(self.paces[number].rate * step) if eager else 1
+        return min(self.linked[number].size, rows)
 
 
 def span_of(rows: Rows, first: int, last: int, axis: int) -> Span | None:

@@ -9,6 +9,7 @@ from tilewright.records import quickly_made
 from tilewright.strategy.room import Usage
 from tilewright.strategy.scene import Scene
 from tilewright.strategy.spans import Span
+from tilewright.units import packed_bytes
 
 
 @quickly_made
@@ -30,9 +31,9 @@ class StepTables:
         """By step, bytes that are held of a tensor: they change with the first reader."""
         key = root, span.readers[root][0][0]
         if key not in self._held:
-            window, growth, _, length, row_elements, bits = span.holds[root]
+            window, growth, _, length, _, bits = span.holds[root]
             alignment = self.scene.alignment(self.scene.result_memory)
-            row_bits, unit_bits = row_elements * bits, 8 * alignment
+            row_bits, unit_bits = self._row_elements(span, root) * bits, 8 * alignment
             rows = [min(window + max(1, ceil(growth * step)), length) for step, _ in span.steps[1:]]
             later = [-(-row_bits * count // unit_bits) * alignment for count in rows]
             self._held[key] = [self.first_held(span, root), *later]
@@ -43,9 +44,32 @@ class StepTables:
         key = root, span.readers[root][0][0]
         if key not in self._first_held:
             hold, scene = span.holds[root], self.scene
-            size_bits = hold.row_elements * hold.bits * hold.rows(1, eager=False)
+            row_bits = self._row_elements(span, root) * hold.bits
+            size_bits = row_bits * hold.rows(1, eager=False)
             self._first_held[key] = scene.rounded(scene.result_memory, -(-size_bits // 8))
         return self._first_held[key]
+
+    def _row_elements(self, span: Span, root: str) -> int:
+        """Elements of a row of a tensor in the scratchpad that has most of it."""
+        if self._has_one_core:
+            return span.holds[root].row_elements
+        memory, readers = self.scene.result_memory, span.readers[root]
+        loops = tuple([(number, span.linked[number].loop) for number, _ in readers])
+        return self.scene.core_parts.row_elements(root, readers[0][1].axis, loops, memory)
+
+    def _made_bytes(self, span: Span, number: int, step: int, *, eager: bool) -> int:
+        """Bytes of a stage's result that come at once to the scratchpad that has most of them."""
+        stage, result = span.linked[number], self.scene.prepared.stages[number].results[0]
+        if self._has_one_core or stage.reduces:
+            return span.made_bytes(number, step, eager=eager)
+        rows = span.made_rows(number, step, eager=eager)
+        made = self.scene.core_parts.made_elements(number, stage.loop, self.scene.result_memory)
+        return packed_bytes(made * rows, self.scene.prepared.network.by_name[result.tensor].bits)
+
+    @property
+    def _has_one_core(self) -> bool:
+        """Whether everything is in one place."""
+        return self.scene.prepared.places.cores == 1
 
     def held_for(self, span: Span, root: str, on_demand: Sequence[str], number: int) -> int:
         """Bytes held in a step if some tensors are made again, for which rows of what they are made
@@ -66,7 +90,7 @@ class StepTables:
         if number not in self._made:
             scene, memory = self.scene, self.scene.result_memory
             sizes = [
-                scene.rounded(memory, span.made_bytes(number, step, eager=True))
+                scene.rounded(memory, self._made_bytes(span, number, step, eager=True))
                 for step, _ in span.steps[1:]
             ]
             later = scene.room.each_use(memory, sizes)
@@ -77,7 +101,7 @@ class StepTables:
         """Room for what a stage makes at once in the first of all steps."""
         if number not in self._first_made:
             scene, memory = self.scene, self.scene.result_memory
-            size = scene.rounded(memory, span.made_bytes(number, 1, eager=False))
+            size = scene.rounded(memory, self._made_bytes(span, number, 1, eager=False))
             self._first_made[number] = scene.room.use(memory, size)
         return self._first_made[number]
 

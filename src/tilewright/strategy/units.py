@@ -186,6 +186,17 @@ class Ways:
         return self._rows_beside[kept]
 
     @once
+    def widened(self) -> int:
+        """Tensors of which cores keep more than is believed if the span reads them, as bits."""
+        scene, span = self.scene, self.span
+        if scene.prepared.places.cores == 1:
+            return 0
+        loops = {number: stage.loop for number, stage in span.linked.items()}
+        read = [root for root in scene.roots(self.crossing) if root in span.readers]
+        sizes = {root: scene.lives[root].size_bytes for root in (*read, *span.wholes)}
+        return scene.mask(r for r, size in sizes.items() if scene.kept_bytes(r, loops) > size)
+
+    @once
     def rings(self) -> Sequence[int]:
         """By step, bytes of the tensors that never leave the cascade."""
         found = [0] * len(self.span.steps) if self.tail is None else self.tail.rings
@@ -292,7 +303,7 @@ class Ways:
         """Bytes of each tensor from outside, and the bit that says that it is kept."""
         lives, bits = self.scene.lives, self.scene.bits
         roots = (*self.span.inputs, *self.span.wholes)
-        return [(bits[root], lives[root].size_bytes) for root in roots if root in lives]
+        return [(bits[root], lives[root].whole_bytes) for root in roots if root in lives]
 
     @once
     def _going(self) -> Sequence[tuple[int, int]]:
@@ -353,9 +364,9 @@ class Ways:
         """By step what it takes of constants of which every row has its own part, if any have."""
         span, found = self.span, None if self.tail is None else self.tail._passing
         loop = span.linked[span.first].loop
-        for memory, size, has_rows in self.scene.constants(span.first, loop):
-            if memory and has_rows:
-                uses = self.tables.passing(span, memory, size)
+        for constant in self.scene.constants(span.first, loop):
+            if constant.memory and constant.has_rows:
+                uses = self.tables.passing(span, constant.memory, constant.core_bytes)
                 found = uses if found is None else list(map(add, found, uses))
         return found
 

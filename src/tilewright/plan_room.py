@@ -1,0 +1,105 @@
+"""Cascades that leave room beside them: chosen for a part of the scratchpads, planned in all."""
+
+from collections.abc import Callable, Iterator, Sequence
+from math import inf
+
+from tilewright.machine.model import Machine
+from tilewright.plan_drafts import Candidate, Draft, Drafts
+from tilewright.plan_enough import better, is_good
+from tilewright.plan_memory import cut_to
+from tilewright.program.cascade import PLAIN, Strategy
+
+ROOM_FOR_TILES = (1.0, 0.95, 0.85, 0.7, 0.5)
+"""Parts of the scratchpads for which cascades are chosen, too, if nothing can wait outside."""
+
+ROOM_ON_CORES = (0.9, 0.75)
+"""Parts for which they are chosen if several cores can let things wait outside."""
+
+MOST_TRIED = 2_500
+"""Tasks of their programs in all, beyond which no more are made."""
+
+WAITING = 1.2
+"""A plan waits for room if it takes more than this factor of the time it would take with enough."""
+
+
+def with_room_for_tiles(
+    drafts_on: Callable[[Machine], Drafts],
+    machine: Machine,
+    best: Draft | None,
+    seen: Sequence[Candidate],
+) -> Draft | None:
+    """The best of a draft, if there is one, and those of cascades that are chosen for less room,
+    unless everything fits without cascades.
+
+    What the choice of cascades believes to fit leaves little for the tiles of ops outside them,
+    and for what might come early. Where it finds nothing, cascades of more stages may still do.
+    """
+    drafts = drafts_on(machine)
+    if any(candidate.strategy == PLAIN for candidate in seen):
+        return best
+    drafts.explain_nothing()
+    known = [candidate.strategy for candidate in seen]
+    n_tasks = 0
+    for strategy in _roomier_strategies(drafts_on, machine):
+        if best is not None and (is_good(drafts, best) or n_tasks > MOST_TRIED):
+            break
+        if strategy not in known:
+            known.append(strategy)
+            most_cycles = inf if best is None else best.timetable.cycles
+            candidate = drafts.candidate("latency", strategy, most_cycles=most_cycles)
+            if candidate is not None:
+                n_tasks += len(candidate.lowered.program.tasks)
+                best = better(drafts, candidate, best)
+    least = drafts.chosen("memory") if best is not None and _waits(best) else None
+    if least is not None:
+        candidate = drafts.candidate("latency", least.strategy)
+        best = best if candidate is None else better(drafts, candidate, best)
+    return best
+
+
+def with_room_on_cores(
+    drafts_on: Callable[[Machine], Drafts],
+    machine: Machine,
+    best: Draft,
+    seen: Sequence[Candidate],
+) -> Draft:
+    """The best of a draft and those of cascades that are chosen for less room.
+
+    What comes to several cores at once waits until there is room for it in all of them: what
+    fills each scratchpad to the brim holds up all cores.
+    """
+    drafts = drafts_on(machine)
+    known, n_tasks = [candidate.strategy for candidate in seen], 0
+    for part in ROOM_ON_CORES:
+        if is_good(drafts, best) or n_tasks > MOST_TRIED:
+            break
+        chosen = drafts_on(cut_to(machine, part)).chosen(drafts.goal)
+        if chosen is None:
+            break
+        if chosen.strategy not in known:
+            known.append(chosen.strategy)
+            most_cycles = best.timetable.cycles if drafts.goal == "latency" else inf
+            candidate = drafts.candidate(
+                drafts.goal, chosen.strategy, drafts.rival_tiles, most_cycles=most_cycles
+            )
+            if candidate is not None:
+                n_tasks += len(candidate.lowered.program.tasks)
+                best = better(drafts, candidate, best) or best
+    return best
+
+
+def _roomier_strategies(
+    drafts_on: Callable[[Machine], Drafts], machine: Machine
+) -> Iterator[Strategy]:
+    """What the choice of cascades proposes for parts of the scratchpads, if anything fits."""
+    for part in ROOM_FOR_TILES if drafts_on(machine).chosen("memory") is not None else ():
+        smaller = drafts_on(cut_to(machine, part))
+        chosen = smaller.chosen("latency") or smaller.chosen("latency", quickly=False)
+        if chosen is None:
+            break
+        yield chosen.strategy
+
+
+def _waits(draft: Draft) -> bool:
+    """Whether tasks of a draft wait for room."""
+    return draft.timetable.cycles > WAITING * draft.candidate.least.order_cycles
