@@ -288,6 +288,18 @@ def cut_to(machine: Machine, share: float) -> Machine:
     return machine if share >= 1.0 else resized(machine, share)
 
 
+def cut_to_powers(machine: Machine, share: float) -> Machine:
+    """The machine with a part of its scratchpads, each rounded up to a power of two times its
+    alignment, but no larger than it is."""
+    limits = []
+    for memory in machine.memories:
+        if memory.role == "scratchpad":
+            units = max(1, int(memory.size_bytes * share) // memory.alignment_bytes)
+            rounded = memory.alignment_bytes << (units - 1).bit_length()
+            limits.append((memory.name, min(rounded, memory.size_bytes)))
+    return with_memory_limits(machine, tuple(limits))
+
+
 def resized(machine: Machine, share: float) -> Machine:
     """The machine with scratchpads of another size."""
     limits = [

@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import islice
+from math import inf
 
 from tilewright.errors import InfeasibleError
 from tilewright.machine.model import Machine
@@ -21,8 +22,8 @@ from tilewright.program.tiles import TooManyTilesError
 from tilewright.replay.check import check
 from tilewright.strategy.again import Again, Copied, Waits, both, unchanged
 from tilewright.strategy.choose import ChooseOptions
-from tilewright.strategy.patches import Patches, StripFigures, patched
-from tilewright.strategy.strip_search import StripSearch
+from tilewright.strategy.patches import Patches, StripFigures, Strips, patched
+from tilewright.strategy.strip_search import StripSearch, with_more
 from tilewright.strategy.unpatched import (
     original_name,
     unpatched,
@@ -39,12 +40,24 @@ SAFELY = 0.94
 EASILY = 0.95
 """What is chosen for time, with ever larger steps, fits if it fills no more than this part."""
 
+EASIER = 0.85
+"""So does what is chosen for less, with smaller steps, and it may wait less."""
+
 SNUG = 0.96
 """Tiles are chosen for this part of the scratchpads if larger ones leave no gaps to fit in."""
 
 FILLS = (0.97, 0.9, 0.0)
 """Where rows are made again in every step, steps get as large as this part of the room allows; less
 if that does not fit in the end."""
+
+POOR = 1.7
+"""A plan that takes longer than this factor of what seems possible is also made in more strips."""
+
+HOPE = 1.2
+"""Not in so many that they seem to take more than this factor of what fewer seem to take."""
+
+MOST_TASKS = 5_000
+"""Nor after plans of so many tasks in all."""
 
 MOST_PLANS = 2
 """If it does not, other stretches are tried, so many times in all."""
@@ -254,15 +267,56 @@ def _first_plan(state: _State) -> Plan | None:
 
 
 def _first_proposed(state: _State) -> Plan | None:
-    """The first plan in strips, of those that a search proposes."""
-    network, order = state.planning.network, state.planning.order
+    """The first plan in strips, of those that a search proposes, or one in more of them."""
     for strips in islice(state.search.found(), MOST_PLANS):
-        patches = patched(network, order, strips)
-        if patches is not None and (strips or state.copied.again or state.search.options.forgets):
-            plan = _plan_of(patches, state)
-            if plan is not None:
-                return plan
+        if strips or state.copied.again or state.search.options.forgets:
+            for patches, found in _in_so_many_or_more(strips, state):
+                plan = _plan_of(patches, found, state)
+                if plan is not None:
+                    return plan
     return None
+
+
+def _in_so_many_or_more(strips: Strips, state: _State) -> list[tuple[Patches, Plan]]:
+    """The plan of a network in strips, and if it waits for long, plans in more of them, which have
+    narrower rows and need less room; the fastest one first."""
+    first = _cut(strips, state)
+    plan = None if first is None else _unchecked(first.drafts_on, state)
+    if first is None or plan is None:
+        return []
+    found, n_tasks = [(first.patches, plan)], len(plan.program.tasks)
+    if plan.cycles <= POOR * first.cycles:
+        return found
+    others = [_cut(more, state) for more in with_more(strips)] if n_tasks < MOST_TASKS else []
+    hopeful = [cut for cut in others if cut is not None and cut.cycles < HOPE * first.cycles]
+    for other in sorted(hopeful, key=lambda cut: cut.cycles):
+        fastest = min(one.cycles for _, one in found)
+        plan = _unchecked(other.drafts_on, state, fastest) if n_tasks < MOST_TASKS else None
+        if plan is not None:
+            found.append((other.patches, plan))
+            n_tasks += len(plan.program.tasks)
+    return sorted(found, key=lambda one: one[1].cycles)
+
+
+@dataclass(frozen=True)
+class _Cut:
+    """A network in strips."""
+
+    patches: Patches
+    drafts_on: Callable[[Machine], Drafts]
+    cycles: float
+    """What it seems to take; infinite if nothing tells, or something else counts."""
+
+
+def _cut(strips: Strips, state: _State) -> _Cut | None:
+    """A network in strips; None if there cannot be so many."""
+    patches = patched(state.planning.network, state.planning.order, strips)
+    if patches is None:
+        return None
+    drafts_on = state.planning.drafts_of(patches.network, patches.network.ops)
+    drafts = drafts_on(cut_to(state.planning.machine, EASILY))
+    chosen = drafts.chosen("latency") if drafts.goal == "latency" else None
+    return _Cut(patches, drafts_on, inf if chosen is None else chosen.cycles)
 
 
 def _may_help(drafts: Drafts) -> bool:
@@ -274,13 +328,13 @@ def _may_help(drafts: Drafts) -> bool:
     return origin is not None and origin.kind == "source" and origin.rereadable
 
 
-def _plan_of(strips: Patches, state: _State) -> Plan | None:
-    """The plan of a network with copies and in strips as one of the network itself, checked."""
+def _plan_of(strips: Patches, found: Plan, state: _State) -> Plan | None:
+    """The plan of a network with copies and in strips as one of the network itself, checked; None
+    if it cannot be told as such."""
     copies, whole = state.copied.patches, state.original
     patches = both(copies, strips)
-    found = _unchecked(state.planning.drafts_of(strips.network, strips.network.ops), state)
-    timetable = None if found is None else unpatched(found.timetable, patches)
-    if found is None or timetable is None:
+    timetable = unpatched(found.timetable, patches)
+    if timetable is None:
         return None
     if whole.options.checked:
         whole.watcher("check")
@@ -308,8 +362,11 @@ def _original(figures: StripFigures, copies: Patches) -> StripFigures:
     )
 
 
-def _unchecked(drafts_on: Callable[[Machine], Drafts], state: _State) -> Plan | None:
-    """The best plan of what the choice of cascades proposes, not checked."""
+def _unchecked(
+    drafts_on: Callable[[Machine], Drafts], state: _State, most_cycles: float = inf
+) -> Plan | None:
+    """The best plan of what the choice of cascades proposes, not checked; None if there is none, or
+    none that takes less than these cycles."""
     machine, options = state.planning.machine, state.search.options
 
     def drafts_for(part: float = 1.0, fill: float = 0.0) -> Drafts:
@@ -322,8 +379,12 @@ def _unchecked(drafts_on: Callable[[Machine], Drafts], state: _State) -> Plan | 
         return drafts
 
     # What fills everything by estimates hardly ever fits in the end.
-    easy = drafts_for(EASILY)
+    easy, easier = drafts_for(EASILY), drafts_for(EASIER)
     quick = [easy.chosen(easy.goal, quickly=quickly) for quickly in (True, False)]
+    # Smaller steps that seem hardly slower leave more room to bring things early.
+    first, smaller = quick[0], easier.chosen(easier.goal, quickly=True)
+    if first is not None and smaller is not None and smaller.cycles < HOPE * first.cycles:
+        quick.append(smaller)
     tried: dict[Strategy, None] = {}
     for fill in FILLS if options.forgets else FILLS[-1:]:
         frugal = drafts_for(LIKELY if options.forgets else 1.0, fill).chosen("memory")
@@ -331,18 +392,18 @@ def _unchecked(drafts_on: Callable[[Machine], Drafts], state: _State) -> Plan | 
         untried = [strategy for strategy in proposals if strategy not in tried]
         tried.update(proposals)
         for part in (1.0, SNUG):
-            best = _best_draft(drafts_for(part), untried)
+            best = _best_draft(drafts_for(part), untried, most_cycles)
             if best is not None:
                 return drafts_for().finished(best)
     return None
 
 
-def _best_draft(drafts: Drafts, strategies: Sequence[Strategy]) -> Draft | None:
-    """The best draft of some strategies, if one fits."""
+def _best_draft(drafts: Drafts, strategies: Sequence[Strategy], most_cycles: float) -> Draft | None:
+    """The best draft of some strategies, if one fits and may take less than these cycles."""
     best: Draft | None = None
     for strategy in strategies:
-        candidate = drafts.candidate(drafts.goal, strategy, MANY_TILES)
-        if candidate is None:
+        candidate = drafts.candidate(drafts.goal, strategy, MANY_TILES, most_cycles=most_cycles)
+        if candidate is None or candidate.least.order_cycles >= most_cycles:
             continue
         found = drafts.draft(candidate, best)
         if found is None and best is None:

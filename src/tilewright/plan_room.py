@@ -29,13 +29,14 @@ def with_room_for_tiles(
     seen: Sequence[Candidate],
 ) -> Draft | None:
     """The best of a draft, if there is one, and those of cascades that are chosen for less room,
-    unless everything fits without cascades.
+    unless everything fits without cascades and hardly anything waits for room.
 
     What the choice of cascades believes to fit leaves little for the tiles of ops outside them,
     and for what might come early. Where it finds nothing, cascades of more stages may still do.
     """
     drafts = drafts_on(machine)
-    if any(candidate.strategy == PLAIN for candidate in seen):
+    fits_plain = any(candidate.strategy == PLAIN for candidate in seen)
+    if fits_plain and (best is None or not _waits(best)):
         return best
     drafts.explain_nothing()
     known = [candidate.strategy for candidate in seen]
@@ -51,9 +52,10 @@ def with_room_for_tiles(
                 n_tasks += len(candidate.lowered.program.tasks)
                 best = better(drafts, candidate, best)
     least = drafts.chosen("memory") if best is not None and _waits(best) else None
-    if least is not None:
-        candidate = drafts.candidate("latency", least.strategy)
-        best = best if candidate is None else better(drafts, candidate, best)
+    if best is not None and least is not None:
+        most_cycles = best.timetable.cycles
+        frugal = drafts.candidate("latency", least.strategy, most_cycles=most_cycles)
+        best = best if frugal is None else better(drafts, frugal, best)
     return best
 
 

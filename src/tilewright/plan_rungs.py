@@ -55,7 +55,8 @@ def last_resort(prepared: Prepared, options: PlanOptions, watcher: Watcher) -> P
     if space is None or prepared.places.overflow() is not None:
         return None
     constants = work_of_stages(prepared.network, prepared.stages, prepared.storage).constant_bytes
-    for name in LAST_RESORTS:
+    # Long steps are not worked out where constants alone take all the room.
+    for name in LAST_RESORTS if constants < space.size_bytes else ():
         watcher(f"steps of {name}")
         run = _run(prepared, name)
         if run is not None and constants + peak_of(run).size_bytes <= space.size_bytes:

@@ -15,6 +15,7 @@ from tilewright.plan_enough import WORTH_TRYING, better, is_best, is_good, may_b
 from tilewright.plan_memory import (
     SURELY,
     cut_to,
+    cut_to_powers,
     draft_in_least_memory,
     first_within,
     resized,
@@ -191,8 +192,9 @@ def _first_with_smaller_tiles(
 
 
 def _for_part(drafts_on: Callable[[Machine], Drafts], machine: Machine, share: float) -> Drafts:
-    """Drafts with tiles for a part of the scratchpads, scheduled in all of them."""
-    drafts = drafts_on(cut_to(machine, share))
+    """Drafts with tiles for a part of the scratchpads, scheduled in all of them; tiles that are
+    candidates for a little more or less room, too."""
+    drafts = drafts_on(cut_to_powers(machine, share))
     drafts.explain_nothing()
     drafts.rival_tiles = SMALLER_TILES
     drafts.room = drafts_on(machine).prepared.places.spaces

@@ -28,7 +28,7 @@ from tilewright.program.stages import with_copying_joins
 from tilewright.strategy.ladder.fit import Fit
 from tilewright.strategy.ladder.program import only_scratchpad
 
-POOR = 2.5
+POOR = 1.7
 """A plan that takes longer than this factor of what seems possible is also made in strips."""
 
 ROOMY = 0.75

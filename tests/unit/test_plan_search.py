@@ -12,7 +12,7 @@ from tilewright.machine.model import Machine
 from tilewright.network.load import load_network
 from tilewright.network.zoo import layers
 from tilewright.plan_drafts import Drafts
-from tilewright.plan_memory import cut_to
+from tilewright.plan_memory import cut_to, cut_to_powers
 from tilewright.planner import Plan, PlanOptions, plan, with_memory_limits
 from tilewright.program.cascade import PLAIN
 from tilewright.program.model import Program, Timetable
@@ -129,3 +129,35 @@ def test_an_engine_that_looks_things_up_moves_data_all_the_same() -> None:
     assert any(task.kind == "compute" and task.engine == "dma" for task in tasks)
     # Weights of 8 KiB come at 4 bytes a cycle, over an engine that has two instances.
     assert made.transfer_cycles >= 128 * 64 // 4 // 2
+
+
+@pytest.mark.parametrize(
+    ("size_bytes", "share", "rounded_bytes"),
+    [(65_536, 0.5, 32_768), (48_000, 0.5, 32_768), (33_600, 0.5, 32_768), (1_024, 0.9, 1_024)],
+)
+def test_neighbouring_sizes_have_the_same_smaller_ones(
+    size_bytes: int, share: float, rounded_bytes: int
+) -> None:
+    smaller = cut_to_powers(small_machine(size_bytes), share)
+    sizes = {memory.name: memory.size_bytes for memory in smaller.memories}
+    assert sizes["sram"] == rounded_bytes
+
+
+@pytest.mark.parametrize(
+    ("machine", "parts"),
+    [
+        # Tiles for an eighth of the smaller size were no candidates for the larger one: 9 % slower.
+        ("eyeriss_like", (0.7, 0.5)),
+        # Without cascades everything fits, but waits: 29 % slower.
+        ("ethos_u55_128", (36_128 / 2**21, 33_440 / 2**21)),
+        # No strips were tried, but for less: 61 % slower.
+        pytest.param("ethos_u55_128", (9_040 / 2**21, 8_368 / 2**21), marks=pytest.mark.slow),
+        # In two strips most of the time is spent waiting, in more it is not: 57 % slower.
+        pytest.param("ethos_u55_128", (7_168 / 2**21, 6_640 / 2**21), marks=pytest.mark.slow),
+    ],
+)
+def test_a_little_more_room_does_not_cost_much(machine: str, parts: tuple[float, float]) -> None:
+    network, whole = load_network("notes_cnn"), load_machine(machine)
+    quick = PlanOptions(checked=False)
+    more, less = [plan(network, cut_to(whole, part), quick).cycles for part in parts]
+    assert more <= 1.01 * less

@@ -310,3 +310,11 @@ class StripSearch:
 def _counts(stretch: Stretch) -> list[int]:
     """Into how many strips a stretch may be cut, few first."""
     return [count for count in STRIP_COUNTS if count <= stretch.columns]
+
+
+def with_more(strips: Strips) -> Iterator[Strips]:
+    """The same stretches, one of them in more strips."""
+    for at, (stretch, fewest) in enumerate(strips):
+        for count in _counts(stretch):
+            if count > fewest:
+                yield (*strips[:at], (stretch, count), *strips[at + 1 :])
