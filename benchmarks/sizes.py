@@ -8,10 +8,11 @@ sizes 8 % apart, from one that is enough down to where two in a row have no plan
 either. A network that is given by name, or as a file, takes the place of those. For every plan: its
 cycles, by how much the next smaller size that has a plan is faster, by how much the best of all
 smaller ones is, tasks and the CPU of planning, without the check. The person detector of MLPerf
-Tiny is left out if its file is not in `../shared/models`.
+Tiny is left out if the folder of reference data is not here (set TILEWRIGHT_SHARED).
 """
 
 import argparse
+import os
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -28,7 +29,9 @@ NETWORKS = _NETWORKS.split()
 MACHINES = ["ethos_u55_128", "edge_tpu_like", "npu_37xx", "eyeriss_like"]
 PER_CENT = (100, 92, 85, 78, 70, 64, 55, 50)
 
-DETECTOR = Path(__file__).parents[2] / "shared/models/mlperf_tiny_vww96_int8.tflite"
+BESIDE = Path(__file__).resolve().parents[2] / "shared"
+REFERENCE = Path(os.environ.get("TILEWRIGHT_SHARED", BESIDE))
+DETECTOR = REFERENCE / "models" / "mlperf_tiny_vww96_int8.tflite"
 ENOUGH = {"lenet5": 12 << 10, "notes_cnn": 48 << 10, str(DETECTOR): 96 << 10}
 TIGHT_MACHINE = "ethos_u55_128"
 STEP = 1.08

@@ -67,8 +67,7 @@ def with_room_on_cores(
 ) -> Draft:
     """The best of a draft and those of cascades that are chosen for less room.
 
-    What comes to several cores at once waits until there is room for it in all of them: what
-    fills each scratchpad to the brim holds up all cores.
+    What fills each scratchpad to the brim leaves no room for weights that last, or come early.
     """
     drafts = drafts_on(machine)
     known, n_tasks = [candidate.strategy for candidate in seen], 0
