@@ -136,19 +136,21 @@ def _coming_once(homes: Homes, stage: Stage) -> list[Operand]:
 
 
 def _is_read_apart(homes: Homes, operands: Sequence[Operand], parts: Sequence[Ranges]) -> bool:
-    """Whether no two cores read the same elements; what others read too is not told apart."""
+    """Whether nothing is read twice: no two cores read the same elements, or all the same ones,
+    which come to them at once; what others read too is not told apart."""
     if len(parts) == 1:
         return True
     tensors = [operand.tensor for operand in operands]
     readers = [o.tensor for op in homes.network.ops for o in op.inputs]
     if any(homes.root(name) != name or readers.count(name) > 1 for name in tensors):
         return False
-    shapes = [homes.network.by_name[name].shape for name in tensors]
-    return not any(
-        meet(touched(operand, one, shape), touched(operand, other, shape))
-        for operand, shape in zip(operands, shapes, strict=True)
-        for one, other in combinations(parts, 2)
-    )
+    for operand in operands:
+        shape = homes.network.by_name[operand.tensor].shape
+        boxes = [touched(operand, part, shape) for part in parts]
+        is_shared = all(box == boxes[0] for box in boxes)
+        if not is_shared and any(meet(*both) for both in combinations(boxes, 2)):
+            return False
+    return True
 
 
 def _shares_along(

@@ -63,14 +63,21 @@ class Held:
         if box is None:
             return None
         if (root, core) not in self._kept:
-            space = self.homes.places.named(self.homes.of_kept(root), core)
-            buffer = self.builder.buffer(root, box, space)
-            self._kept[root, core] = buffer
-            if self.homes.network.by_name[root].role in ("input", "constant"):
-                outside = Access(self.outside(root), box)
-                copy = self.builder.copy(outside, (Access(buffer, box),), "load")
+            is_loaded = self.homes.network.by_name[root].role in ("input", "constant")
+            cores = self._cores_that_keep(root, box) if is_loaded else [core]
+            for other in cores:
+                space = self.homes.places.named(self.homes.of_kept(root), other)
+                self._kept[root, other] = self.builder.buffer(root, box, space)
+            if is_loaded:
+                targets = tuple([Access(self._kept[root, other], box) for other in cores])
+                copy = self.builder.copy(Access(self.outside(root), box), targets, "load")
                 self.builder.transfer([copy], name=f"{root} in")
         return self._kept[root, core]
+
+    def _cores_that_keep(self, root: str, box: Box) -> list[int]:
+        """Cores that keep the same box of a tensor: it comes to all of them at once."""
+        cores = range(self.homes.places.cores)
+        return [core for core in cores if self.layout.kept.get((root, core)) == box]
 
     def take_place(self, name: str, made: str, core: int) -> None:
         """Let a result take the place of an input that a core keeps."""
