@@ -7,10 +7,10 @@ from tests.machine_builder import machine_of, marked, memory, sound_machine
 
 from tilewright.machine.model import Machine
 
-Kind = Literal["one", "split", "streamed", "weights", "none", "ends"]
+Kind = Literal["one", "split", "streamed", "weights", "none", "ends", "once"]
 """One scratchpad for all; one each for inputs, weights and results; weights straight from outside;
 all but weights so; everything so; no external memory, but a source for each input and a sink for
-results."""
+results; the same with a sensor, whose data come once."""
 
 EVERY = ["I1", "I2", "O"]
 
@@ -40,6 +40,7 @@ def small_machine(small: Small) -> Machine:
         "weights": {"bank": ["I2"]},
         "none": {},
         "ends": {"bank": EVERY},
+        "once": {"bank": EVERY},
     }[small.kind]
     for name, operands in held.items():
         data["memories"][name] = memory(
@@ -48,7 +49,7 @@ def small_machine(small: Small) -> Machine:
             width=bank["ports"][0]["bandwidth_max"],
             read_pj=bank["r_cost"],
         )
-    if small.kind != "ends":
+    if small.kind not in ("ends", "once"):
         data["memories"]["ddr"] = ddr
     data = marked(data)
     for name in held:
@@ -63,9 +64,10 @@ def _outside(small: Small) -> dict[str, Any]:
     data: dict[str, Any] = {"core_count": small.cores}
     if small.dma:
         data["dma"] = [{"name": "dma", "width": "64 bit", "ports": 2, "queues": 1, "setup": 20}]
-    if small.kind == "ends":
+    if small.kind in ("ends", "once"):
+        kind = "host" if small.kind == "ends" else "sensor"
         data["sources"] = [
-            {"name": "data", "kind": "host", "memory": "bank", "operands": ["I1"]},
+            {"name": "data", "kind": kind, "memory": "bank", "operands": ["I1"]},
             {"name": "rom", "kind": "rom", "memory": "bank", "operands": ["I2"]},
         ]
         data["sinks"] = [{"name": "out", "kind": "host", "memory": "bank", "operands": ["O"]}]

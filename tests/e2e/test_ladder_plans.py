@@ -82,7 +82,7 @@ def test_where_no_tiling_fits_the_network_runs_pixel_by_pixel() -> None:
         Layer(is_pool=False, channels=8, kernel=3, stride=1, pad=1),
         Layer(is_pool=False, channels=1, kernel=3, stride=1, pad=1),
     )
-    network = chain((16, 16), 1, layers)
+    network = chain((24, 24), 1, layers)
     run = rung_run(work_of(network), "line_buffered")
     assert run is not None
     size = run.work.constant_bytes + peak_of(run).size_bytes

@@ -24,6 +24,7 @@ import numpy as np
 from tilewright.machine.model import INPUT_OPERANDS, OUTPUT_OPERAND
 from tilewright.network.graph import Index, Network, Operand, Tensor
 from tilewright.program.boxes import size_bytes, touched
+from tilewright.program.needed import Needed, needed_of
 from tilewright.program.places import Places
 from tilewright.program.stages import Stage, Storage
 from tilewright.program.tile_cost import TileCosts
@@ -62,13 +63,15 @@ def network_bounds(
     array, vector = np.zeros(len(stages)), 0.0
     weights = np.zeros(len(stages))
     known: set[str] = set()
+    needed = needed_of(network)
     for number, stage in enumerate(stages):
+        left_out = stage.op.points - needed.points[stage.op.name]
         if stage.worker == "array":
-            array[number] = costs.fewest_steps(stage.op) / places.cores
+            array[number] = costs.fewest_steps(stage.op, left_out) / places.cores
         elif stage.worker == "vector":
-            vector += costs.fewest_vector_cycles(stage.op) / places.cores
+            vector += costs.fewest_vector_cycles(stage.op, left_out) / places.cores
         weights[number] = sum(_constant_bytes(network, stage, known))
-    entering = int(weights.sum()) + _input_bytes(network, stages, storage)
+    entering = int(weights.sum()) + _input_bytes(network, stages, storage, needed)
     rate, room = _rate(places), _room(places)
     joint = _joint(array, weights if room else np.zeros(len(stages)), room, rate)
     return NetworkBounds(
@@ -157,8 +160,11 @@ def _constant_bytes(network: Network, stage: Stage, known: set[str]) -> Iterator
             yield min(made, tensor.size_bytes) if looked_up else _read_bytes(stage, operand, tensor)
 
 
-def _input_bytes(network: Network, stages: Sequence[Stage], storage: Mapping[str, Storage]) -> int:
-    """Bytes of each input that some stage reads at once, the most over all stages."""
+def _input_bytes(
+    network: Network, stages: Sequence[Stage], storage: Mapping[str, Storage], needed: Needed
+) -> int:
+    """Bytes of each input that some stage reads at once, the most over all stages; not those that
+    no result depends on."""
     most: dict[str, int] = {}
     for stage in stages:
         for operand in stage.inputs:
@@ -166,7 +172,10 @@ def _input_bytes(network: Network, stages: Sequence[Stage], storage: Mapping[str
             if network.by_name[root].role == "input":
                 size = _read_bytes(stage, operand, network.by_name[operand.tensor])
                 most[root] = max(most.get(root, 0), size)
-    return sum(most.values())
+    inputs = {root: network.by_name[root] for root in most}
+    return sum(
+        min(size, size_bytes(needed.boxes[root], inputs[root])) for root, size in most.items()
+    )
 
 
 def _read_bytes(stage: Stage, operand: Operand, tensor: Tensor) -> int:

@@ -177,7 +177,10 @@ class _Chooser:
         self.cuts.append(Cut(later=scene.later[count], most_states=1))
         lives = scene.lives.items()
         given = scene.mask(root for root, life in lives if life.first < 0 and not life.may_go)
-        self.cuts[0].nodes[given] = Node((0.0,), 0.0, NOTHING, None, Unit(given, NOTHING, 0.0))
+        # What comes once may come row by row, too.
+        once = scene.mask(root for root, life in lives if life.comes_once)
+        for kept in (given, given & ~once):
+            self.cuts[0].nodes[kept] = Node((0.0,), 0.0, NOTHING, None, Unit(kept, NOTHING, 0.0))
         for first in range(count):
             states = self._best_states(first)
             if not states:
@@ -191,6 +194,8 @@ class _Chooser:
             for spot in spots:
                 fits = self._go_alone(spot, alone, keeps)
                 fits = self._go_striped(spot, ways, has_way=fits)
+                if alone.touched & once & ~spot.state:
+                    continue
                 if not fits or self.aim == "memory" or self.options.small_cuts:
                     self._go_cut_small(spot, keeps)
         ends = self._best_states(count)
@@ -333,7 +338,7 @@ class _Chooser:
         for kept, kept_use in way.keepings:
             held, alive = spot.state | kept, spot.alive + kept_use
             crossing = held & way.crossing
-            if self.scene.firm and held & way.widened:
+            if way.needs_kept & ~held or (self.scene.firm and held & way.widened):
                 continue
             need = way.rows_beside(crossing) + self._least_need(way)
             if room.fits(alive + need):
@@ -393,7 +398,7 @@ class _Chooser:
         for kept, kept_use in way.keepings:
             held, alive = spot.state | kept, spot.alive + kept_use
             crossing = held & way.crossing
-            if self.scene.firm and held & way.widened:
+            if way.needs_kept & ~held or (self.scene.firm and held & way.widened):
                 continue
             if has_way:
                 least = way.least_cost(crossing)

@@ -22,6 +22,7 @@ from tilewright.program.tenants import slice_constants
 from tilewright.program.tile import TASK_CYCLES, Goal, Tiling, Work, smallest, tile_bytes
 from tilewright.strategy.core_parts import CoreParts
 from tilewright.strategy.cut_bounds import LeastMoved, least_moved
+from tilewright.strategy.prices import Price, price_of
 from tilewright.strategy.room import Room, Usage
 
 MOST_KEEPINGS = 8
@@ -46,6 +47,11 @@ class Life:
     is_result: bool
     """Whether it has to be taken outside in any case."""
 
+    @property
+    def comes_once(self) -> bool:
+        """Whether it is an input that cannot be read again."""
+        return self.first < 0 and self.may_stay
+
 
 class Constant(NamedTuple):
     """A constant of a stage."""
@@ -56,15 +62,6 @@ class Constant(NamedTuple):
     """Bytes in the scratchpad that has most of it."""
     has_rows: bool
     """Whether every row has a part of its own."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class Price:
-    """What it takes to move a byte, and to begin a transfer."""
-
-    cycles_per_byte: float
-    pj_per_byte: float
-    setup_cycles: int
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -433,7 +430,8 @@ class Scene:
     @cached_property
     def coming(self) -> Price:
         """Bringing bytes of an activation from outside."""
-        return self._price(self.prepared.places.origin("I1"), self.input_memory, into=True)
+        places = self.prepared.places
+        return price_of(places, places.origin("I1"), self.input_memory, into=True)
 
     @cached_property
     def constant(self) -> Price:
@@ -441,24 +439,14 @@ class Scene:
         places = self.prepared.places
         home = places.home("I2")
         origin = places.origin("I2") or places.origin("I1")
-        return self._price(origin, home.name if home else self.input_memory, into=True)
+        memory = home.name if home else self.input_memory
+        return price_of(places, origin, memory, into=True)
 
     @cached_property
     def going(self) -> Price:
         """Taking bytes of a result outside."""
-        return self._price(self.prepared.places.destination(), self.result_memory, into=False)
-
-    def _price(self, outside: object, memory: str, *, into: bool) -> Price:
         places = self.prepared.places
-        names = (getattr(outside, "name", ""), places.named(memory, 0).name if memory else "")
-        route = places.routes.get(names if into else (names[1], names[0]))
-        if route is None:
-            return Price(cycles_per_byte=0.0, pj_per_byte=0.0, setup_cycles=0)
-        return Price(
-            cycles_per_byte=1 / float(route.bytes_per_cycle),
-            pj_per_byte=route.read_pj_per_byte + route.write_pj_per_byte,
-            setup_cycles=route.setup_cycles,
-        )
+        return price_of(places, places.destination(), self.result_memory, into=False)
 
 
 def scene_of(prepared: Prepared) -> Scene | None:

@@ -197,6 +197,19 @@ class Ways:
         return scene.mask(r for r, size in sizes.items() if scene.kept_bytes(r, loops) > size)
 
     @once
+    def needs_kept(self) -> int:
+        """Inputs that come only once and that others read, too, or some stage as a whole, as bits:
+        row by row they would come again."""
+        scene, span = self.scene, self.span
+        return scene.mask(
+            root
+            for root in dict.fromkeys((*span.inputs, *span.wholes))
+            if root in scene.lives
+            and scene.lives[root].comes_once
+            and (root in span.wholes or not span.rows.is_used_within(root, span.first, span.last))
+        )
+
+    @once
     def rings(self) -> Sequence[int]:
         """By step, bytes of the tensors that never leave the cascade."""
         found = [0] * len(self.span.steps) if self.tail is None else self.tail.rings
