@@ -223,7 +223,7 @@ def _is_machine(what: str) -> bool:
 
         data = read_document(path, last_key_wins=True).data
         return isinstance(data, dict)
-    if path.suffix or path.is_file():
+    if path.suffix or os.path.isfile(what) or len(path.parts) > 1:
         return False
     from tilewright.machine.load import library_names
     from tilewright.network.zoo import names

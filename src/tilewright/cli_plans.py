@@ -261,15 +261,19 @@ def _byte_sizes(pairs: Sequence[str]) -> tuple[tuple[str, int], ...]:
 
     found: dict[str, int] = {}
     for pair in pairs:
-        name, _, size = pair.partition("=")
+        name, _, size = (part.strip() for part in pair.partition("="))
+        if not name or not size:
+            message = f"--memory-limit {pair!r}: expected the name of a memory and a size"
+            raise InputError(Problem(message=message, hint="such as --memory-limit sram='512 KiB'"))
         refuse_second("--memory-limit", name, found)
         try:
             found[name] = parse_bits(size) // 8
             if not found[name]:
                 raise ValueError("a memory has at least 1 B")
         except ValueError as error:
-            message = f"--memory-limit {pair!r}: {error}"
-            raise InputError(Problem(message=message, hint="write it as cmx='512 KiB'")) from None
+            meant = f"{size} B" if size.isdecimal() and int(size) else "512 KiB"
+            message, hint = f"--memory-limit {pair!r}: {error}", f"write it as {name}='{meant}'"
+            raise InputError(Problem(message=message, hint=hint)) from None
     return tuple(found.items())
 
 

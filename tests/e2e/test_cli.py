@@ -185,6 +185,40 @@ def test_a_folder_that_cannot_be_made_is_told_before_the_work(
     assert (outcome.code, outcome.out, outcome.err) == (2, "", told)
 
 
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("show", "NAME.onnx"),
+        ("plan", "NAME.tflite", "--on", "edge_tpu_like"),
+        ("plan", "far/NAME", "--on", "edge_tpu_like"),
+        ("plan", "lenet5", "--on", "NAME.yaml"),
+        ("plan", "lenet5", "--on", "edge_tpu_like", "-o", "NAME"),
+        ("replay", "NAME"),
+        ("compare", "NAME", "NAME"),
+        ("export", "NAME", "--to", "csv", "-o", "out"),
+    ],
+    ids=" ".join,
+)
+def test_a_name_that_no_file_can_have_is_told(arguments: tuple[str, ...]) -> None:
+    # The system refuses to look for it; so it does below a folder that may not be entered.
+    long = "n" * 300
+    outcome = run(*(argument.replace("NAME", long) for argument in arguments))
+    assert (outcome.code, outcome.out) == (2, "")
+    told = outcome.err.replace(long, "NAME")
+    assert re.match(r"error: (far/)?NAME[a-z.]*: cannot be (read|written): (F|no such f)ile", told)
+
+
+def test_a_pipe_in_the_place_of_a_network_is_told(tmp_path: Path) -> None:
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    outcome = run("plan", str(pipe), "--on", "edge_tpu_like")
+    told = (
+        f"error: {pipe}: cannot be read: it is a pipe or a device, whose name does not say what "
+        "it holds\n  hint: write it to a file ending in .onnx, .tflite, .yaml, .yml\n"
+    )
+    assert (outcome.code, outcome.out, outcome.err) == (2, "", told)
+
+
 def test_a_plan_that_cannot_be_replayed_can_still_be_had(tmp_path: Path) -> None:
     smoothed = Case(
         name="smoothed",

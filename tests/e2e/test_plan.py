@@ -113,8 +113,11 @@ def test_the_trace_has_a_slice_for_every_task_and_none_overlap_on_a_track(tmp_pa
     ("limit", "text"),
     [
         ("cmx=12 KiB", "machine 'edge_tpu_like' has no memory 'cmx'"),
-        ("sram_2MB", "--memory-limit 'sram_2MB'"),
+        ("sram_2MB", "'sram_2MB': expected the name of a memory and a size"),
+        ("=12 KiB", "'=12 KiB': expected the name of a memory and a size"),
         ("sram_2MB=much", "--memory-limit 'sram_2MB=much'"),
+        ("sram_2MB=much", "hint: write it as sram_2MB='512 KiB'"),
+        ("sram_2MB=65536", "hint: write it as sram_2MB='65536 B'"),
     ],
 )
 def test_a_bad_memory_limit_is_bad_input(limit: str, text: str) -> None:

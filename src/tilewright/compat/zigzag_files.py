@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from tilewright.compat.zigzag_results import CostModelEvaluation, LoopLevels
-from tilewright.errors import InputError, Problem
+from tilewright.document import make_folder, write_files, write_texts
 from tilewright.machine.model import Machine, Memory
 from tilewright.mapping.network import MappedNetwork
 from tilewright.mapping.saved import save_mappings
@@ -28,12 +28,7 @@ def write_dumps(
     for layer in layers:
         name = str(layer.layer).replace("/", "_")
         texts[f"{name}_complete.json"] = _json(complete(layer, mapped.machine))
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        for name, text in texts.items():
-            (folder / name).write_text(text, encoding="utf-8")
-    except OSError as error:
-        raise _unwritable(folder, error) from None
+    write_texts(folder, texts)
     save_mappings(mapped, str(folder / "loop_ordering.txt"))
 
 
@@ -43,11 +38,8 @@ def write_pickle(file: Path, layers: Sequence[CostModelEvaluation]) -> None:
     Raises:
         InputError: the file cannot be written.
     """
-    try:
-        file.parent.mkdir(parents=True, exist_ok=True)
-        file.write_bytes(pickle.dumps(list(layers)))
-    except OSError as error:
-        raise _unwritable(file, error) from None
+    make_folder(file.parent)
+    write_files({file: pickle.dumps(list(layers))})
 
 
 def simple(cost: CostModelEvaluation) -> dict[str, Any]:
@@ -172,8 +164,3 @@ def _levels(levels: Mapping[str, LoopLevels]) -> dict[str, list[list[str]]]:
 
 def _json(data: Mapping[str, Any]) -> str:
     return json.dumps(data, indent=4)
-
-
-def _unwritable(path: Path, error: OSError) -> InputError:
-    message = f"cannot be written: {error.strerror or error}"
-    return InputError(Problem(file=str(path), message=message))

@@ -7,7 +7,13 @@ can still say where it stands. File models are validated here and nowhere else.
 from tilewright.document.content import Document, Location, dotted, in_file_order, suggestion
 from tilewright.document.read import parse_document, read_document, read_text
 from tilewright.document.validate import faulty_keys, validate
-from tilewright.document.write import refuse_unwritable, unwritable_refused, write_text, write_texts
+from tilewright.document.write import (
+    make_folder,
+    refuse_unwritable,
+    write_files,
+    write_text,
+    write_texts,
+)
 
 __all__ = [
     "Document",
@@ -15,13 +21,14 @@ __all__ = [
     "dotted",
     "faulty_keys",
     "in_file_order",
+    "make_folder",
     "parse_document",
     "read_document",
     "read_text",
     "refuse_unwritable",
     "suggestion",
-    "unwritable_refused",
     "validate",
+    "write_files",
     "write_text",
     "write_texts",
 ]

@@ -11,7 +11,7 @@ from typing import Any
 
 from tilewright.document import Document, Location, dotted
 from tilewright.document.file_model import read_model
-from tilewright.errors import Problem
+from tilewright.errors import Problem, Severity
 from tilewright.machine.files import OLD_PORT_KEYS, OldMemoryFile
 from tilewright.machine.model import (
     INPUT_OPERANDS,
@@ -159,7 +159,7 @@ def _stop_problems(reading: MachineReading, stop: _Stop) -> Iterator[Problem]:
     lost = [why for direction, why in needs.items() if direction not in stop.has]
     mixed = _mixed_up(stop)
     if lost or (mixed and stop.operand != OUTPUT_OPERAND and "fh" not in stop.has):
-        yield _broken(reading, stop, [*lost, *mixed])
+        yield _broken(reading, stop, [*lost, *mixed], _severity(reading, stop, mixed))
         return
     if mixed:
         at, hint = _entry_place(reading, stop), _remedy(reading, stop) or "remove it"
@@ -181,7 +181,24 @@ def _mixed_up(stop: _Stop) -> list[str]:
     ]
 
 
-def _broken(reading: MachineReading, stop: _Stop, faults: list[str]) -> Problem:
+def _severity(reading: MachineReading, stop: _Stop, mixed: list[str]) -> Severity:
+    """A warning if all that is missing is a way out of a chip that declares no outside.
+
+    ZigZag's files leave it out, and ops can be mapped one at a time without it.
+    """
+    assert reading.machine is not None
+    is_input = stop.operand != OUTPUT_OPERAND
+    ends = reading.machine.sources if is_input else reading.machine.sinks
+    has_outside = any(stop.operand in end.operands for end in ends) or any(
+        memory.role == "external" for memory in reading.machine.memories
+    )
+    is_inside_sound = ("tl" if is_input else "fl") in stop.has and not mixed
+    is_writable = any(port.kind != "read" for port in stop.memory.ports)
+    is_open = stop.above is None and is_inside_sound and is_writable and not has_outside
+    return "warning" if is_open else "error"
+
+
+def _broken(reading: MachineReading, stop: _Stop, faults: list[str], severity: Severity) -> Problem:
     at = _entry_place(reading, stop)
     if isinstance(at[-1], int) and at[-1] >= len(_data(reading, stop.memory)["ports"]):
         role = _ROLE_OF[stop.operand]
@@ -190,6 +207,7 @@ def _broken(reading: MachineReading, stop: _Stop, faults: list[str]) -> Problem:
         at,
         f"{dotted(at)} ({stop.operand}): {'; '.join(faults)}",
         hint=_remedy(reading, stop),
+        severity=severity,
     )
 
 

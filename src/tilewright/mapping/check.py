@@ -18,6 +18,7 @@ from tilewright.mapping.constraints import (
     constraint_for,
     read_constraints,
 )
+from tilewright.mapping.ethos_u.configuration import CONFIGURATIONS
 from tilewright.mapping.nest import scattering
 from tilewright.network.graph import Network, Op, Operand
 from tilewright.network.kinds import is_mac
@@ -39,6 +40,7 @@ def all_problems(
     reading = _tried(lambda: reading_of(machine), found)
     if reading is not None:
         found += check_machine(reading)
+        found += core_model_problems(reading)
     the_machine, the_network, entries = reading.machine if reading else None, None, None
     if network is not None:
         layers = _tried(lambda: read_network(network, dims=dims, bits=bits), found)
@@ -109,6 +111,27 @@ def size_problems(reading: MachineReading, network: Network) -> Iterator[Problem
                 f"{dotted(at)}: {memory.size_bits} bits, and one element of {network.name} "
                 f"takes {need}",
                 hint=f"write {dotted(at)}: {need} bit\nor --bits {memory.size_bits}",
+            )
+
+
+def core_model_problems(reading: MachineReading) -> Iterator[Problem]:
+    """Arrays of another size than the core has whose cycle model is named."""
+    for core in reading.machine.cores if reading.machine else ():
+        if core.model is None:
+            continue
+        configuration = CONFIGURATIONS[core.model.configuration]
+        macs, units = configuration.macs_per_cycle, core.array.units
+        if units not in (macs, macs // configuration.cores):
+            inside = ("cores", core.name) if "cores" in reading.document.data else ()
+            at = (*inside, "core_model", "configuration")
+            yield reading.document.problem(
+                at,
+                f"{dotted(at)}: {configuration.name} multiplies {macs} times a cycle, and the "
+                f"array has {units} multipliers: bounds and energy count with another core than "
+                "cycles do",
+                severity="warning",
+                hint=f"write {dotted((*inside, 'operational_array', 'sizes'))} whose product is "
+                f"{macs}, or another configuration",
             )
 
 

@@ -129,6 +129,12 @@ def _constraint(
         for dim, loops in (file.spatial_mapping_hint or {}).items()
     )
     links = tuple((file.memory_operand_links or {}).items()) or DEFAULT_LINKS
+    carriers = [carrier for _, carrier in links]
+    twice = next((carrier for carrier in carriers if carriers.count(carrier) > 1), None)
+    if twice is not None:
+        message = f"{twice} carries {' and '.join(o for o, c in links if c == twice)}"
+        hint = "give each operand one of its own: {O: O, W: I2, I: I1}"
+        problems.append(document.problem((position, "memory_operand_links"), message, hint=hint))
     return Constraint(
         name=file.name, spatial=tuple(spatial), hints=hints, order=tuple(order), links=links
     ), problems

@@ -44,9 +44,31 @@ def why_not(nest: LoopNest, hierarchy: Hierarchy, constraint: Constraint | None)
     missing = _missing_port(hierarchy)
     if missing:
         return Problem(message=missing, hint="`tilewright check` says more")
+    if constraint is not None and constraint.order:
+        return _order_fault(constraint, dict(spatial.temporal))
     return Problem(
         message="each operand fits, but no order of the loops fits them all at once",
         hint="a larger memory, another unrolling or a higher --lpf-limit",
+    )
+
+
+def _order_fault(constraint: Constraint, temporal: Mapping[str, int]) -> Problem:
+    """What keeps a given order of loops from being that of any mapping."""
+    given: dict[str, int] = {}
+    for loop, size in constraint.order:
+        given[loop] = given.get(loop, 1) * (size or 1)
+    for loop, size in given.items():
+        left = temporal.get(loop, 1)
+        if loop != "*" and left % size:
+            return Problem(
+                message=f"the temporal_ordering of mapping entry {constraint.name!r} has {loop} "
+                f"{size} in all, and the unrolling leaves {left} of it to time",
+                hint=f"sizes of {loop} whose product divides {left}, or [{loop}, '*']",
+            )
+    return Problem(
+        message="no order of the loops that fits agrees with the temporal_ordering of mapping "
+        f"entry {constraint.name!r}",
+        hint="name each loop once, leave the rest open with ['*', '*'], or raise --lpf-limit",
     )
 
 

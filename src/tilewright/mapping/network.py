@@ -176,6 +176,7 @@ class _Mapper:
             return
         entries = {c.name: c for c in reversed(self.how.constraints)}
         constraint = constraint_for(op, entries)
+        _refuse_unknown_dims(self.machine, constraint)
         try:
             nest = (zigzag_nest if zigzag else nest_of)(op, self.network)
             if not zigzag:
@@ -250,6 +251,16 @@ def _links(nest: LoopNest, constraint: Constraint | None) -> Mapping[str, str]:
         hint = "write memory_operand_links: {O: O, W: I2, I: I1}"
         raise InputError(Problem(message=message, hint=hint))
     return {o.letter: links[o.letter] for o in nest.operands}
+
+
+def _refuse_unknown_dims(machine: Machine, constraint: Constraint | None) -> None:
+    """Raise InputError if an entry unrolls along what no array has: it was made for another one."""
+    known = [dim for core in machine.cores for dim, _ in core.array.dims]
+    unknown = [dim for dim, _ in constraint.spatial if dim not in known] if constraint else []
+    if constraint and unknown:
+        message = f"mapping entry {constraint.name!r}: {machine.name} has no array dimension "
+        hint = f"its dimensions: {', '.join(dict.fromkeys(known))}"
+        raise InputError(Problem(message=message + unknown[0], hint=hint))
 
 
 def _fixed(constraint: Constraint | None) -> object:

@@ -2,8 +2,8 @@
 
 from pathlib import Path
 
-from tilewright.document import parse_document, read_text
-from tilewright.errors import InputError, Problem
+from tilewright.document import parse_document, read_text, write_text
+from tilewright.errors import InputError
 from tilewright.mapping.constraints import Constraint, read_constraints
 from tilewright.mapping.network import MappedNetwork
 from tilewright.mapping.text import HEADER, GivenMapping, read_mappings
@@ -36,8 +36,4 @@ def save_mappings(result: MappedNetwork, file: str) -> None:
         InputError: the file cannot be written.
     """
     blocks = [op.text() for op in result.ops if op.mapped]
-    try:
-        Path(file).write_text("\n".join([HEADER, *blocks]), encoding="utf-8")
-    except OSError as error:
-        message = f"cannot be written: {error.strerror or error}"
-        raise InputError(Problem(file=file, message=message)) from None
+    write_text(Path(file), "\n".join([HEADER, *blocks]))

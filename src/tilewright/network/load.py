@@ -1,5 +1,7 @@
 """Loading a network by file or by name of the zoo."""
 
+import os
+import stat
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -48,7 +50,7 @@ def read_network(name_or_path: str, *, dims: Mapping[str, int], bits: int | None
 
 def _read(name_or_path: str, dims: Mapping[str, int], bits: int | None) -> NetworkReading:
     path = Path(name_or_path)
-    if path.suffix not in _SUFFIXES and not path.is_file():
+    if path.suffix not in _SUFFIXES and len(path.parts) == 1 and not os.path.isfile(path):
         from tilewright.network.zoo import build
 
         options = {**dims, "bits": bits} if bits is not None else dict(dims)
@@ -95,9 +97,7 @@ def _refuse_beyond_counting(network: Network, path: Path) -> None:
 
 
 def _read_file(path: Path, dims: Mapping[str, int]) -> NetworkReading:
-    if not path.is_file():
-        reason = "it is a folder" if path.is_dir() else "no such file"
-        raise InputError(Problem(file=str(path), message=f"cannot be read: {reason}"))
+    _refuse_no_file(path)
     match path.suffix:
         case ".onnx":
             from tilewright.network.onnx_reader import read_onnx
@@ -113,6 +113,24 @@ def _read_file(path: Path, dims: Mapping[str, int]) -> NetworkReading:
             known = ", ".join(_SUFFIXES)
             message = f"networks are files ending in {known}, or names of the zoo"
             raise InputError(Problem(file=str(path), message=message))
+
+
+def _refuse_no_file(path: Path) -> None:
+    """Raise InputError unless there is a plain file; what it holds is told by its name."""
+    hint = ""
+    try:
+        mode = path.stat().st_mode
+        if stat.S_ISREG(mode):
+            return
+        reason = "it is a folder"
+        if not stat.S_ISDIR(mode):
+            reason = "it is a pipe or a device, whose name does not say what it holds"
+            hint = f"write it to a file ending in {', '.join(_SUFFIXES)}"
+    except (FileNotFoundError, NotADirectoryError, ValueError):
+        reason = "no such file"
+    except OSError as error:
+        reason = error.strerror or str(error)
+    raise InputError(Problem(file=str(path), message=f"cannot be read: {reason}", hint=hint))
 
 
 def _read_yaml(path: Path, dims: Mapping[str, int]) -> NetworkReading:

@@ -3,12 +3,13 @@
 import csv
 import io
 import json
+import os
 from collections.abc import Iterable, Sequence
 from math import fsum
 from pathlib import Path
 from typing import Any, Literal, assert_never
 
-from tilewright.document import unwritable_refused, write_texts
+from tilewright.document import make_folder, write_files, write_texts
 from tilewright.errors import InputError, Problem
 from tilewright.report.lives import purposes
 from tilewright.report.op_rows import OpRow, op_rows, transfer_owners
@@ -156,21 +157,18 @@ def node_data(record: PlanRecord) -> dict[str, Any]:
 
 
 def _save_onnx(record: PlanRecord, folder: Path) -> Path:
-    import onnx
-
     from tilewright.network.onnx_reader.protobuf import load_with_values
 
     source = Path(str(record.figures["source"]["network"]))
-    if source.suffix != ".onnx" or not source.is_file():
+    if source.suffix != ".onnx" or not os.path.isfile(source):
         message = f"the network was read from {str(source)!r}, which is no ONNX file here"
         hint = "plan an ONNX file, and export in the folder in which it was planned"
         raise InputError(Problem(message=message, hint=hint))
     model = load_with_values(source)
     annotate(model, _rows(record), record.title)
     path = folder / f"{source.stem}-planned.onnx"
-    with unwritable_refused(path):
-        folder.mkdir(parents=True, exist_ok=True)
-        onnx.save(model, str(path))
+    make_folder(folder)
+    write_files({path: model.SerializeToString()})
     return path
 
 

@@ -22,6 +22,7 @@ from tilewright.report.op_rows import OpRow, op_rows, transfer_owners
 from tilewright.report.plan import bound_cycles, busiest_engine
 from tilewright.report.record import PlanRecord
 from tilewright.report.together import together_text
+from tilewright.report.workers import assumed
 from tilewright.schedule.packed import buffer_lives
 from tilewright.units import format_bytes
 
@@ -47,7 +48,7 @@ def report_data(plan: Plan) -> dict[str, Any]:
         "cycles": plan.cycles,
         "cards": _cards(plan),
         "busiest": {"name": busiest, "share": share},
-        "assumptions": list(plan.assumptions),
+        "assumptions": assumed(plan),
         "tracks": [
             {"name": name, "engine": engine, "busy": busy}
             for (engine, _), (name, busy) in tracks.items()

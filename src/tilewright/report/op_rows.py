@@ -9,6 +9,7 @@ from tilewright.report.cascades import CascadeFigures
 from tilewright.report.lives import is_core
 from tilewright.report.record import OpFigures, PlanRecord, TileFigures
 from tilewright.report.waits import idle_cycles
+from tilewright.report.workers import is_on_array
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -124,7 +125,7 @@ def _add_tile(record: PlanRecord, number: int, task: Task, total: _Sums) -> None
 def _parts(task: Task, tile: TileFigures | None, cycles: int) -> Mapping[str, float]:
     """The cycles of a tile by what takes them."""
     if tile is None:
-        unit = "vector unit" if task.engine.endswith(".vector") else "array"
+        unit = "array" if is_on_array(task) else "vector unit"
         return {unit if is_core(task.engine) else task.engine: cycles}
     parts = {
         "array": tile.compute_cycles,

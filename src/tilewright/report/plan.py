@@ -15,6 +15,7 @@ from tilewright.report.together import (
     together_table,
     together_text,
 )
+from tilewright.report.workers import assumed
 from tilewright.units import format_bytes, format_energy
 
 
@@ -49,7 +50,7 @@ def plan_figures(plan: Plan) -> dict[str, Any]:
         "buffers": len(program.buffers),
         "checked": plan.options.checked,
         "verified": plan.verified,
-        "assumptions": list(plan.assumptions),
+        "assumptions": assumed(plan),
     }
 
 
@@ -118,7 +119,7 @@ def plan_view(plan: Plan) -> View:
         ("tasks, buffers", f"{len(plan.program.tasks):,}, {len(plan.program.buffers):,}"),
         ("checked", "every task and every byte" if plan.options.checked else "no"),
         *([("verified", "replayed; all outputs agree")] if plan.verified else []),
-        *(("assumed", text) for text in plan.assumptions),
+        *(("assumed", text) for text in assumed(plan)),
     ]
     title = f"{plan.network.name} on {plan.machine.name}"
     grids = [*([together_table(together)] if together else []), _memories(plan), _engines(plan)]

@@ -5,6 +5,7 @@ it fails is the fault looked for, so that it is told as a fault of the file and 
 """
 
 import json
+import os
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from itertools import islice
@@ -164,7 +165,7 @@ def refuse_faults(plan: str | Path, data: Any) -> None:
 
 def _file(plan: str | Path) -> Path:
     path = Path(plan)
-    return path / "plan.json" if path.is_dir() else path
+    return path / "plan.json" if os.path.isdir(path) else path
 
 
 def plan_faults(data: Any) -> Iterator[str]:

@@ -1,6 +1,7 @@
 """What reports know of a plan: the same from a plan in memory and from its file."""
 
 import json
+import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
@@ -36,6 +37,7 @@ from tilewright.report.cascades import (
 )
 from tilewright.report.improved_mapping import improved_cycles
 from tilewright.report.together import OpsTogether, together_of, together_of_json
+from tilewright.report.workers import left_to_vector
 
 SCHEMA = "tilewright-plan-1"
 MOST_BYTES = 2**30
@@ -173,7 +175,7 @@ def read_record(path: str | Path) -> PlanRecord:
         InputError: there is no such file, or it is no plan.
     """
     file = Path(path)
-    file = file / "plan.json" if file.is_dir() else file
+    file = file / "plan.json" if os.path.isdir(file) else file
     try:
         text = read_text(file, MOST_BYTES)
     except InputError as error:
@@ -214,13 +216,14 @@ def _tile_of(mapped: Mapped) -> TileFigures:
 def _ops_of(plan: Plan) -> Iterator[OpFigures]:
     network: Network = plan.network
     used = dict.fromkeys(task.op for task in plan.program.tasks)
+    on_vector = left_to_vector(plan)
     # In strips an op has several stages.
     for stage in {stage.op.name: stage for stage in plan.stages}.values():
         if stage.op.name in used:
             yield OpFigures(
                 name=stage.op.name,
                 kind=stage.op.kind,
-                worker=stage.worker,
+                worker="vector" if stage.op.name in on_vector else stage.worker,
                 fused=tuple(op.name for op in stage.fused),
                 macs=macs(stage.op, network),
                 dims=stage.op.dims,

@@ -127,6 +127,23 @@ def test_a_top_memory_on_the_chip_needs_a_way_to_the_outside(use: str, message: 
     assert messages(data) == [f"memories.bank.ports {message}"]
 
 
+@pytest.mark.parametrize(
+    ("use", "key", "end"), [("I1, fh", "sources", "sensor"), ("O, th", "sinks", "noc")]
+)
+def test_a_chip_that_declares_no_outside_can_be_used_without_a_way_there(
+    use: str, key: str, end: str
+) -> None:
+    # As ZigZag's files have it: ops are mapped one at a time, and nothing stands above the top.
+    data = on_chip()
+    data[key] = [other for other in data[key] if use[0:2].strip(",") not in other["operands"]]
+    data["memories"]["bank"]["ports"][0]["allocation"].remove(use)
+    found = messages(data)
+    assert len(found) == 2
+    assert all(message.startswith("warning: ") for message in found)
+    assert any(f"no `{use[-2:]}` port" in message for message in found)
+    assert any(f"kind: {end}" in hint for hint in hints(data))
+
+
 def test_outputs_at_the_top_of_a_chip_need_not_come_back_from_above() -> None:
     data = on_chip()
     data["memories"]["bank"]["ports"][0]["allocation"].remove("O, fh")

@@ -6,6 +6,7 @@ from tests.e2e.test_transposed_plans import transposed
 from tests.mapping_cases import machine, memory
 
 from tilewright.document import parse_document
+from tilewright.machine import load as load_module
 from tilewright.machine.model import Machine, Sharing
 from tilewright.mapping.check import all_problems, mapping_problems
 from tilewright.mapping.constraints import ConstraintReading, constraint_for, read_constraints
@@ -56,6 +57,7 @@ def test_an_op_takes_the_entry_of_its_name_then_type_then_default() -> None:
         ("[OX, 14]", "[OX]", "temporal_ordering"),
         ("D1:", "X1:", "spatial_mapping"),
         ("W: I1", "W: I3", "memory_operand_links"),
+        ("W: I1", "W: I2", "I2 carries W and I"),
         ("spatial_mapping_hint", "spatial_hint", "unknown key"),
         ("name: default", "name: other", "no entry `default`"),
     ],
@@ -136,3 +138,16 @@ def test_both_kinds_of_mapping_file_are_told_apart(tmp_path: Path) -> None:
     assert len(constraints) == 2
     assert given == {}
     assert read_mapping_file(None) == ((), {})
+
+
+def test_a_cycle_model_of_another_size_than_the_array_is_a_warning(tmp_path: Path) -> None:
+    library = Path(load_module.__file__).parent / "library" / "ethos_u55_128.yaml"
+    file = tmp_path / "mine.yaml"
+    file.write_text(library.read_text().replace("configuration: u55-128", "configuration: u55-64"))
+    (problem,) = all_problems(str(file), None, None, dims={}, bits=None)
+    assert problem.severity == "warning"
+    assert problem.message.startswith(
+        "core_model.configuration: u55-64 multiplies 64 times a cycle, and the array has 128"
+    )
+    file.write_text(file.read_text().replace("sizes: [8, 8, 2]", "sizes: [8, 8, 1]"))
+    assert all_problems(str(file), None, None, dims={}, bits=None) == []

@@ -32,7 +32,7 @@ def test_bounds_do_not_count_them() -> None:
     machine = small_machine(Small())
     options = SearchOptions(lpf_limit=3, unrollings=2)
     bounds = prepare(network, machine, network.ops, options).bounds
-    # Two kernels of nine weights, each with a bias of 4 B; 7 x 7 elements of the input, 2 x 2 results.
+    # Two kernels of nine weights and a bias of 4 B each; 7 x 7 elements come, 2 x 2 go.
     assert bounds.traffic_bytes == 2 * (9 + 4) + 7 * 7 + 2 * 2
     # 32 multipliers.
     assert bounds.array_cycles <= (5 * 5 * 9) // 32 + 2 * 2 * 9

@@ -1,5 +1,6 @@
 """Values of tensors that lie in the file or beside it; only small ones are ever decoded."""
 
+import os
 from math import prod
 from pathlib import Path, PurePosixPath, PureWindowsPath
 from typing import Any, Final
@@ -74,7 +75,7 @@ def _external_bytes(tensor: StoredTensor, size_bytes: int) -> bytes:
     offset_bytes = int(entries.get("offset") or 0)
     if not 0 <= offset_bytes < 2**62:
         raise ValueError(f"offset {offset_bytes} of its external data is not possible")
-    if not path.is_file():
+    if not os.path.isfile(path):
         raise ValueError(f"its external data, {path.name!r}, is not beside the model")
     try:
         with path.open("rb") as file:
