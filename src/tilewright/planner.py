@@ -28,8 +28,14 @@ from tilewright.program.stages import with_copying_joins
 from tilewright.strategy.ladder.fit import Fit
 from tilewright.strategy.ladder.program import only_scratchpad
 
-POOR = 1.7
+POOR = 2.5
 """A plan that takes longer than this factor of what seems possible is also made in strips."""
+
+POOR_OF_FEW = 1.7
+"""The same for a plan of few tasks, for which strips are quickly tried."""
+
+FEW_TASKS = 5_000
+"""So many tasks are few."""
 
 ROOMY = 0.75
 """They leave so much room, that a part of the scratchpads seems to be enough for them."""
@@ -231,7 +237,8 @@ def _planned(planning: Planning, *, is_tight: bool) -> Plan:
         if in_strips is None:
             raise
         return in_strips
-    if chosen is None or found.cycles <= POOR * chosen.cycles:
+    poor = POOR_OF_FEW if len(found.program.tasks) <= FEW_TASKS else POOR
+    if chosen is None or found.cycles <= poor * chosen.cycles:
         return found
     in_strips = plan_in_strips(planning, ROOMY)
     return found if in_strips is None else min(found, in_strips, key=value_of)
