@@ -65,11 +65,12 @@ def network_bounds(
     known: set[str] = set()
     needed = needed_of(network)
     for number, stage in enumerate(stages):
-        left_out = stage.op.points - needed.points[stage.op.name]
+        # Both are in proportion to the points.
+        part = needed.points[stage.op.name] / max(1, stage.op.points) / places.cores
         if stage.worker == "array":
-            array[number] = costs.fewest_steps(stage.op, left_out) / places.cores
+            array[number] = costs.fewest_steps(stage.op) * part
         elif stage.worker == "vector":
-            vector += costs.fewest_vector_cycles(stage.op, left_out) / places.cores
+            vector += costs.fewest_vector_cycles(stage.op) * part
         weights[number] = sum(_constant_bytes(network, stage, known))
     entering = int(weights.sum()) + _input_bytes(network, stages, storage, needed)
     rate, room = _rate(places), _room(places)

@@ -147,22 +147,17 @@ class TileCosts:
             self._unrollings[key] = ranked_unrollings(nest, hierarchy)
         return self._unrollings[key]
 
-    def fewest_steps(self, op: Op, left_out: int = 0) -> int:
-        """Steps that the array needs for an op at least, if some points of it are left out."""
-        if left_out:
-            return (op.points - left_out) // prod(size for _, size in self.places.core.array.dims)
+    def fewest_steps(self, op: Op) -> int:
+        """Steps that the array needs for an op at least."""
         if self.core_model is not None:
             return floor(self.core_model.fewest_cycles(op) or 0)
         return fewest_steps(*self.nest(op))
 
-    def fewest_vector_cycles(self, op: Op, left_out: int = 0) -> float:
-        """Cycles that the vector unit needs for an op at least, if some points are left out."""
+    def fewest_vector_cycles(self, op: Op) -> float:
+        """Cycles that the vector unit needs for an op at least."""
         unit = self.places.core.vector or default_vector_unit(self.places.core)
-        least = None
-        if self.core_model is not None:
-            # Of parts of an op it is not known what they take.
-            least = 0 if left_out else self.core_model.fewest_cycles(op)
-        return (op.points - left_out) / unit.lanes if least is None else least
+        least = self.core_model.fewest_cycles(op) if self.core_model is not None else None
+        return op.points / unit.lanes if least is None else least
 
     def model_of(self, stage: Stage) -> Callable[[Mapping[str, int]], int | None] | None:
         """Cycles of a stage's tiles by the lengths of their loops, if the core has a model."""
