@@ -8,6 +8,8 @@ from tilewright.plan_drafts import Candidate, Draft, Drafts
 from tilewright.plan_enough import better, is_good
 from tilewright.plan_memory import cut_to
 from tilewright.program.cascade import PLAIN, Strategy
+from tilewright.program.tile import Goal
+from tilewright.program.tiles import MOST_TILES
 
 ROOM_FOR_TILES = (1.0, 0.95, 0.85, 0.7, 0.5)
 """Parts of the scratchpads for which cascades are chosen, too, if nothing can wait outside."""
@@ -39,18 +41,7 @@ def with_room_for_tiles(
     if fits_plain and (best is None or not _waits(best)):
         return best
     drafts.explain_nothing()
-    known = [candidate.strategy for candidate in seen]
-    n_tasks = 0
-    for strategy in _roomier_strategies(drafts_on, machine):
-        if best is not None and (is_good(drafts, best) or n_tasks > MOST_TRIED):
-            break
-        if strategy not in known:
-            known.append(strategy)
-            most_cycles = inf if best is None else best.timetable.cycles
-            candidate = drafts.candidate("latency", strategy, most_cycles=most_cycles)
-            if candidate is not None:
-                n_tasks += len(candidate.lowered.program.tasks)
-                best = better(drafts, candidate, best)
+    best = _best_of(drafts, _roomier_strategies(drafts_on, machine), best, seen, MOST_TILES)
     least = drafts.chosen("memory") if best is not None and _waits(best) else None
     if best is not None and least is not None:
         most_cycles = best.timetable.cycles
@@ -70,23 +61,43 @@ def with_room_on_cores(
     What fills each scratchpad to the brim leaves no room for weights that last, or come early.
     """
     drafts = drafts_on(machine)
+    strategies = _strategies_for_parts(drafts_on, machine, drafts.goal)
+    return _best_of(drafts, strategies, best, seen, drafts.rival_tiles) or best
+
+
+def _best_of(
+    drafts: Drafts,
+    strategies: Iterator[Strategy],
+    best: Draft | None,
+    seen: Sequence[Candidate],
+    most_tiles: int,
+) -> Draft | None:
+    """The best of a draft and those of strategies, as long as they are worth a try."""
     known, n_tasks = [candidate.strategy for candidate in seen], 0
-    for part in ROOM_ON_CORES:
-        if is_good(drafts, best) or n_tasks > MOST_TRIED:
+    while best is None or (n_tasks <= MOST_TRIED and not is_good(drafts, best)):
+        strategy = next(strategies, None)
+        if strategy is None:
             break
-        chosen = drafts_on(cut_to(machine, part)).chosen(drafts.goal)
+        if strategy in known:
+            continue
+        known.append(strategy)
+        most_cycles = inf if best is None or drafts.goal != "latency" else best.timetable.cycles
+        candidate = drafts.candidate(drafts.goal, strategy, most_tiles, most_cycles=most_cycles)
+        if candidate is not None:
+            n_tasks += len(candidate.lowered.program.tasks)
+            best = better(drafts, candidate, best)
+    return best
+
+
+def _strategies_for_parts(
+    drafts_on: Callable[[Machine], Drafts], machine: Machine, goal: Goal
+) -> Iterator[Strategy]:
+    """What the choice of cascades proposes for parts of several cores' scratchpads."""
+    for part in ROOM_ON_CORES:
+        chosen = drafts_on(cut_to(machine, part)).chosen(goal)
         if chosen is None:
             break
-        if chosen.strategy not in known:
-            known.append(chosen.strategy)
-            most_cycles = best.timetable.cycles if drafts.goal == "latency" else inf
-            candidate = drafts.candidate(
-                drafts.goal, chosen.strategy, drafts.rival_tiles, most_cycles=most_cycles
-            )
-            if candidate is not None:
-                n_tasks += len(candidate.lowered.program.tasks)
-                best = better(drafts, candidate, best) or best
-    return best
+        yield chosen.strategy
 
 
 def _roomier_strategies(

@@ -12,7 +12,7 @@ import tilewright
 from tilewright.errors import InfeasibleError
 from tilewright.network.graph import Network
 from tilewright.network.zoo import layers
-from tilewright.planner import Plan, PlanOptions
+from tilewright.planner import Plan, PlanObjective, PlanOptions
 from tilewright.replay.verify import verify
 
 machines = st.builds(
@@ -23,7 +23,7 @@ machines = st.builds(
     alignment_bytes=st.sampled_from([1, 16]),
     dma=st.booleans(),
 )
-objectives = st.sampled_from(["latency", "memory", "energy"])
+objectives: st.SearchStrategy[PlanObjective] = st.sampled_from(("latency", "memory", "energy"))
 
 
 def elements_brought(plan: Plan) -> int:
@@ -40,9 +40,11 @@ def elements_brought(plan: Plan) -> int:
 
 @settings(repeatable, max_examples=examples(40))
 @given(networks(), machines, objectives)
-def test_plans_read_each_element_once(network: Network, small: Small, objective: str) -> None:
+def test_plans_read_each_element_once(
+    network: Network, small: Small, objective: PlanObjective
+) -> None:
     # The plan is checked, and that nothing is read twice is one of the checks.
-    options = PlanOptions(objective=objective, lpf_limit=3)  # type: ignore[arg-type]
+    options = PlanOptions(objective=objective, lpf_limit=3)
     try:
         found = tilewright.plan(network, small_machine(small), options)
     except InfeasibleError:

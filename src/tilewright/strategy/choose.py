@@ -178,8 +178,7 @@ class _Chooser:
         lives = scene.lives.items()
         given = scene.mask(root for root, life in lives if life.first < 0 and not life.may_go)
         # What comes once may come row by row, too.
-        once = scene.mask(root for root, life in lives if life.comes_once)
-        for kept in (given, given & ~once):
+        for kept in (given, given & ~scene.coming_once):
             self.cuts[0].nodes[kept] = Node((0.0,), 0.0, NOTHING, None, Unit(kept, NOTHING, 0.0))
         for first in range(count):
             states = self._best_states(first)
@@ -194,7 +193,7 @@ class _Chooser:
             for spot in spots:
                 fits = self._go_alone(spot, alone, keeps)
                 fits = self._go_striped(spot, ways, has_way=fits)
-                if alone.touched & once & ~spot.state:
+                if alone.touched & scene.coming_once & ~spot.state:
                     continue
                 if not fits or self.aim == "memory" or self.options.small_cuts:
                     self._go_cut_small(spot, keeps)

@@ -47,11 +47,6 @@ class Life:
     is_result: bool
     """Whether it has to be taken outside in any case."""
 
-    @property
-    def comes_once(self) -> bool:
-        """Whether it is an input that cannot be read again."""
-        return self.first < 0 and self.may_stay
-
 
 class Constant(NamedTuple):
     """A constant of a stage."""
@@ -146,6 +141,11 @@ class Scene:
             for root in dict.fromkeys(self.prepared.storage[o.tensor].root for o in stage.inputs):
                 found.setdefault(root, []).append(number)
         return found
+
+    @cached_property
+    def coming_once(self) -> int:
+        """Inputs that cannot be read again, as bits: they may stay, and others need not."""
+        return self.mask(r for r, life in self.lives.items() if life.first < 0 and life.may_stay)
 
     def believing(self, larger: Mapping[str, int]) -> "Scene":
         """The same with more bytes of some tensors."""

@@ -201,12 +201,11 @@ class Ways:
         """Inputs that come only once and that others read, too, or some stage as a whole, as bits:
         row by row they would come again."""
         scene, span = self.scene, self.span
+        read = scene.coming_once & self.crossing
         return scene.mask(
             root
-            for root in dict.fromkeys((*span.inputs, *span.wholes))
-            if root in scene.lives
-            and scene.lives[root].comes_once
-            and (root in span.wholes or not span.rows.is_used_within(root, span.first, span.last))
+            for root in (scene.roots(read) if read else ())
+            if root in span.wholes or not span.rows.is_used_within(root, span.first, span.last)
         )
 
     @once
