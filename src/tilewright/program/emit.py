@@ -1,6 +1,7 @@
 """Emitting tasks: the tiles of one stage after the other, or of a cascade's stages in turns."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections import ChainMap
+from collections.abc import Iterable, MutableMapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import chain, zip_longest
@@ -12,6 +13,7 @@ from tilewright.program.held import Held
 from tilewright.program.homes import Homes
 from tilewright.program.layout import Layout
 from tilewright.program.model import Access, Box, Route, Task
+from tilewright.program.passes import Passes, passes_of
 from tilewright.program.reads import Reads
 from tilewright.program.stage_tiles import StageTiles, Tile
 from tilewright.program.stages import Stage
@@ -21,7 +23,7 @@ from tilewright.program.tiles import tiles_in
 from tilewright.program.uses import StageUses, Use, stage_uses
 from tilewright.program.writes import Writes
 
-Sharing = Mapping[tuple[str, Box], tuple[int, ...]]
+Sharing = MutableMapping[tuple[str, Box], tuple[int, ...]]
 """Cores that want the same box of a tensor, where there are several cores."""
 
 KnownTiles = dict[tuple[int, tuple[bool, ...]], StageTiles]
@@ -100,11 +102,13 @@ class Emitter:
         if number == 0 and self._delays_much(ahead):
             self._fetch_first(columns, sharing)
         self._fetch_ahead(ahead)
-        for tile in _in_turn(columns):
+        passes = passes_of(columns, self.layout.passing.get(number, {}))
+        for row in _rows(columns):
             if replaced is not None:
                 made = self._tiles_of(number).uses.results[0].root
-                self._held.take_place(replaced, made, tile.core)
-            self._emit_tile(number, tile, sharing)
+                for tile in row:
+                    self._held.take_place(replaced, made, tile.core)
+            self._emit_row(number, row, sharing, passes)
         self._writes.forget_sums(self._tiles_of(number).uses)
 
     def _emit_cascade(self, flow: Flow) -> None:
@@ -121,8 +125,8 @@ class Emitter:
             rows = {flow.loops[number]: (turn.start, turn.stop)}
             columns = self._columns(number, [{**p, **rows} for p in self.layout.parts[number]])
             sharing = _sharing(columns)
-            for tile in _in_turn(columns):
-                self._emit_tile(number, tile, sharing)
+            for row in _rows(columns):
+                self._emit_row(number, row, sharing)
             if number not in flow.reducing:
                 self._writes.forget_sums(self._tiles_of(number).uses)
             self._reads.forget(passing[number])
@@ -220,8 +224,23 @@ class Emitter:
         tensors = [self.homes.network.by_name[o.tensor] for o in self.stages[number].inputs]
         return sum(t.size_bytes for t in tensors if t.role == "constant")
 
-    def _emit_tile(self, number: int, tile: Tile, sharing: Sharing) -> None:
-        """Emit a tile: first the copies that it waits for, in the end those of its results."""
+    def _emit_row(
+        self, number: int, row: Sequence[Tile], sharing: Sharing, passes: Passes | None = None
+    ) -> None:
+        """Emit tiles of several cores, side by side."""
+        if passes is not None:
+            wanted = passes.wanted_by(row)
+            self._reads.forget_others(passes.tensors, wanted, passes.staying)
+            sharing = ChainMap(wanted, sharing)
+        reads = [access for tile in row for access in self._emit_tile(number, tile, sharing)]
+        if self.frugal and number not in self._sliced:
+            self._reads.forget_all_but(reads)
+
+    def _emit_tile(self, number: int, tile: Tile, sharing: Sharing) -> Sequence[Access]:
+        """Emit a tile: first the copies that it waits for, in the end those of its results.
+
+        Returns what it reads.
+        """
         uses, core = self._tiles_of(number).uses, tile.core
         if self._held.pieces:
             for use, box in tile.reads:
@@ -244,11 +263,10 @@ class Emitter:
         before = (last[core],) if core in last else ()
         task = self._task(uses, tile, reads, writes, before)
         last[core] = self.builder.append(task, before)
-        if self.frugal and number not in self._sliced:
-            self._reads.forget_all_but(reads)
         for copy in outgoing:
             name = f"{self.builder.buffers[copy.source.buffer].tensor} out"
             self.builder.transfer([copy], name=name)
+        return reads
 
     def _make_pieces(self, use: Use, box: Box, core: int) -> None:
         """Emit the tile that makes what is missing of a tensor that is made on demand."""
@@ -267,7 +285,7 @@ class Emitter:
             if is_old:
                 self._repeated += 1
                 tile = replace(tile, name=f"{tile.name} #{self._repeated}")
-            self._emit_tile(maker, tile, {})
+            self._emit_row(maker, [tile], {})
 
     def _task(
         self,
@@ -296,12 +314,10 @@ class Emitter:
         )
 
 
-def _in_turn(columns: Columns) -> Iterable[Tile]:
+def _rows(columns: Columns) -> Iterable[Sequence[Tile]]:
     """The first tile of every core, then the second, and so on."""
-    if len(columns) == 1:
-        return columns[0]
-    rows = zip_longest(*columns)
-    return (tile for row in rows for tile in row if tile is not None)
+    for row in zip_longest(*columns):
+        yield [tile for tile in row if tile is not None]
 
 
 def _sharing(columns: Columns) -> Sharing:

@@ -35,6 +35,8 @@ class Layout:
     """Rolling buffers by the first stage of their cascade."""
     lasting: frozenset[int]
     """Stages of cascades whose constants stay from the first turn to the last."""
+    passing: Mapping[int, Mapping[str, int]]
+    """By stage, operands whose tiles come again, and how many tiles of each stay."""
     makers: Mapping[str, int]
     """Stages that make a tensor on demand, by its root."""
 
@@ -49,6 +51,7 @@ class Layout:
             tuple([(number, flow.cascade) for number, flow in self.flows.items()]),
             tuple(self.rolling.items()),
             self.lasting,
+            tuple([(number, tuple(left.items())) for number, left in self.passing.items()]),
         )
 
     @property

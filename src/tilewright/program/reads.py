@@ -1,6 +1,6 @@
 """Where a task finds what it reads, and the copies that bring it there."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from math import floor
@@ -147,6 +147,14 @@ class Reads:
         """Let tiles of some tensors come again when they are next needed."""
         for tensor in tensors:
             self._staged.pop(tensor, None)
+
+    def forget_others(self, tensors: Iterable[str], *wanted: Collection[tuple[str, Box]]) -> None:
+        """Let tiles of some tensors come again, all but those that are wanted."""
+        for tensor in tensors:
+            staged = self._staged.get(tensor, {})
+            for box, space in list(staged):
+                if not any((tensor, box) in tiles for tiles in wanted):
+                    del staged[box, space]
 
     def forget_all_but(self, reads: Sequence[Access]) -> None:
         """Let all tiles come again that a task does not read."""

@@ -21,6 +21,7 @@ from tilewright.program.layout import Layout
 from tilewright.program.mapped_tiles import as_mapped
 from tilewright.program.model import Box
 from tilewright.program.pace import in_step, lead_cycles
+from tilewright.program.passes import staying_tiles
 from tilewright.program.places import Places
 from tilewright.program.refusal import refusal
 from tilewright.program.rolling import Rolling
@@ -101,12 +102,22 @@ class Residence:
                 for first, flow in cascades.items()
             },
             lasting=frozenset(n for flow in cascades.values() for n in self._lasting(flow)),
+            passing={n: left for n in range(len(self.stages)) if (left := self._passing_tiles(n))},
             makers={
                 self.storage[self.stages[number].results[0].tensor].root: number
                 for flow in cascades.values()
                 for number in flow.cascade.on_demand
             },
         )
+
+    def _passing_tiles(self, number: int) -> Mapping[str, int]:
+        """Operands of a stage whose tiles come again, and how many tiles of each stay."""
+        tiling, part = self._chosen[number], self.parts[number][0]
+        if tiling is None or number in self.flows:
+            return {}
+        cut = [d for d in tiling.order if tiling.lengths[d] < part[d][1] - part[d][0]]
+        # Along a single loop nothing comes twice.
+        return staying_tiles(self.work(number), tiling) if len(cut) > 1 else {}
 
     def begin(self) -> None:
         """Share ops out over the cores, and see what can be kept at all."""

@@ -39,6 +39,7 @@ __all__ = [
     "Work",
     "cheapest",
     "choose",
+    "cuts_sums",
     "lengths_to_try",
     "longest",
     "same_with",
@@ -285,7 +286,7 @@ def same_with(
     loops = tiling.order
     if not one_box({**work.lengths, **dict(zip(loops, row, strict=True))}, work.op):
         return None
-    if any(d in tileable(work.op)[2] for d in loops):
+    if cuts_sums(work, loops):
         work = work.with_partial_sums
     model = None if tile_cycles is None else lambda lengths: tile_cycles
     choices = tuple((length,) for length in row)
@@ -301,6 +302,12 @@ def same_with(
     if found is None:
         found = [cheapest(trial, candidates, told) for candidates in tile_grid.candidates(trial)]
     return next((other for other in found if other.doubled == tiling.doubled), None)
+
+
+def cuts_sums(work: Work, loops: Sequence[str]) -> bool:
+    """Whether tiles leave partial sums if some loops are cut."""
+    sums = _loops(work)[0][2]
+    return any(dim in sums for dim in loops)
 
 
 def _told(trial: Trial) -> Callable[[int], int | None]:
