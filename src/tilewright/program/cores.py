@@ -6,7 +6,7 @@ from itertools import combinations
 from math import inf
 
 from tilewright.network.graph import Network, Op, Operand, Role
-from tilewright.program.boxes import Ranges, around, covering, meet, touched
+from tilewright.program.boxes import Ranges, around, covering, meet, size_bytes, touched
 from tilewright.program.homes import Homes
 from tilewright.program.model import Box
 from tilewright.program.places import Places
@@ -24,6 +24,9 @@ class Shares:
     """By stage, the ranges of each core."""
     boxes: Mapping[tuple[str, int], Box]
     """Per root and core all that the core's ops read of it."""
+    apart: tuple[tuple[tuple[int, int], ...], ...]
+    """By stage, for each input and result, how many parts cores have of it, and the bytes of the
+    largest."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,8 +71,21 @@ def shared_out(
         for stage, factors, loop in zip(stages, unrolled, rows, strict=True)
     ]
     return Shares(
-        unrolled=tuple(unrolled), parts=tuple(parts), boxes=boxes_read(homes, stages, parts)
+        unrolled=tuple(unrolled),
+        parts=tuple(parts),
+        boxes=boxes_read(homes, stages, parts),
+        apart=tuple([_apart(homes, stage, own) for stage, own in zip(stages, parts, strict=True)]),
     )
+
+
+def _apart(homes: Homes, stage: Stage, parts: Sequence[Ranges]) -> tuple[tuple[int, int], ...]:
+    """For each input and result how many parts cores have of it, and the bytes of the largest."""
+    found = []
+    for operand in (*stage.inputs, *stage.results):
+        tensor = homes.network.by_name[operand.tensor]
+        boxes = {touched(operand, part, tensor.shape) for part in parts}
+        found.append((len(boxes), max(size_bytes(box, tensor) for box in boxes)))
+    return tuple(found)
 
 
 def _at_once(op: Op) -> dict[str, int]:

@@ -59,7 +59,7 @@ class Prepared:
     shares: dict[tuple[str, ...], Shares] = field(default_factory=dict, compare=False, repr=False)
     """How stages are shared out over the cores, by the loops along which cascades go: the same
     whatever the sizes of scratchpads."""
-    tenants: dict[tuple[int, int, bool, bool], Tenant] = field(
+    tenants: dict[tuple[int, int, bool, bool, int], Tenant] = field(
         default_factory=dict, compare=False, repr=False
     )
     """Operands of stages as the choice of tiles sees them: see `Residence`."""

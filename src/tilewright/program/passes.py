@@ -9,6 +9,7 @@ would find room as well, by evictions: one core at a time, and only when it is n
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
+from tilewright.program.boxes import Ranges
 from tilewright.program.model import Box
 from tilewright.program.stage_tiles import Tile
 from tilewright.program.tile import Tenant, Tiling, Work, cuts_sums, tile_bytes
@@ -46,6 +47,12 @@ def passes_of(columns: Sequence[Sequence[Tile]], counts: Mapping[str, int]) -> P
                     boxes[use.tensor][box] = None
         staying |= {(tensor, box): None for tensor, own in boxes.items() for box in own}
     return Passes(counts, staying) if counts else None
+
+
+def has_passes(part: Ranges, tiling: Tiling) -> bool:
+    """Whether several loops of a core's part are cut: along a single one nothing comes twice."""
+    cut = [dim for dim in tiling.order if tiling.lengths[dim] < part[dim][1] - part[dim][0]]
+    return len(cut) > 1
 
 
 def staying_tiles(work: Work, tiling: Tiling) -> dict[str, int]:

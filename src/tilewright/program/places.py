@@ -55,6 +55,12 @@ class Places:
         """The longest time that it takes to set up a transfer."""
         return max((route.setup_cycles for route in self.routes.values()), default=0)
 
+    @cached_property
+    def alignment_bytes(self) -> int:
+        """What addresses in any scratchpad may be rounded up to."""
+        spaces = [space for space in self.spaces if space.kind == "scratchpad"]
+        return max((space.alignment_bytes for space in spaces), default=1)
+
     def named(self, memory: str, core: int) -> Space:
         """The space that a memory is for a core."""
         return self._named[memory, core]

@@ -21,7 +21,7 @@ from tilewright.program.layout import Layout
 from tilewright.program.mapped_tiles import as_mapped
 from tilewright.program.model import Box
 from tilewright.program.pace import in_step, lead_cycles
-from tilewright.program.passes import staying_tiles
+from tilewright.program.passes import has_passes, staying_tiles
 from tilewright.program.places import Places
 from tilewright.program.refusal import refusal
 from tilewright.program.rolling import Rolling
@@ -57,11 +57,12 @@ class Residence:
     """Roots that are not to be kept; given, the room of every stage is what all others leave."""
     shares: dict[tuple[str, ...], Shares] = field(default_factory=dict)
     """What is known of how stages are shared out, by the loops along which cascades go."""
-    tenants: dict[tuple[int, int, bool, bool], Tenant] = field(default_factory=dict)
-    """By stage, operand, and whether that is kept and whether it comes whole."""
+    tenants: dict[tuple[int, int, bool, bool, int], Tenant] = field(default_factory=dict)
+    """By stage, operand, whether that is kept and comes whole, and who has parts of their own."""
     rollings: dict[tuple[Cascade, ...], Rolling] = field(default_factory=dict)
     """What is known of rows that are held, by cascades."""
     parts: list[tuple[Ranges, ...]] = field(default_factory=list)
+    apart: list[tuple[tuple[int, int], ...]] = field(default_factory=list)
     unrolled: list[Mapping[str, int]] = field(default_factory=list)
     boxes: dict[tuple[str, int], Box] = field(default_factory=dict)
     """Per root and core all that the core's ops read of it."""
@@ -112,12 +113,10 @@ class Residence:
 
     def _passing_tiles(self, number: int) -> Mapping[str, int]:
         """Operands of a stage whose tiles come again, and how many tiles of each stay."""
-        tiling, part = self._chosen[number], self.parts[number][0]
-        if tiling is None or number in self.flows:
+        tiling = self._chosen[number]
+        if tiling is None or number in self.flows or not has_passes(self.parts[number][0], tiling):
             return {}
-        cut = [d for d in tiling.order if tiling.lengths[d] < part[d][1] - part[d][0]]
-        # Along a single loop nothing comes twice.
-        return staying_tiles(self.work(number), tiling) if len(cut) > 1 else {}
+        return staying_tiles(self.work(number), tiling)
 
     def begin(self) -> None:
         """Share ops out over the cores, and see what can be kept at all."""
@@ -130,6 +129,7 @@ class Residence:
         shares = self.shares[rows]
         self.unrolled.extend(shares.unrolled)
         self.parts.extend(shares.parts)
+        self.apart.extend(shares.apart)
         self.boxes.update(shares.boxes)
         for root in dict.fromkeys(root for root, _ in self.boxes):
             if not self._may_keep(root):
@@ -378,7 +378,7 @@ class Residence:
             room=room,
             unrolled=self.unrolled[number],
             rate=1.0 if stage.worker == "array" else float(unit.lanes),
-            alignment=self._alignment,
+            alignment=self.places.alignment_bytes,
             partial=self._partial_sums(number),
             partial_bytes_per_cycle=partial_sums_per_cycle(self.places),
             at_most={} if flow else in_step(self.stages, self._chosen, number),
@@ -396,7 +396,7 @@ class Residence:
             tenants=tuple(self._tenants_of(number)),
             room={},
             unrolled=self.unrolled[number],
-            alignment=self._alignment,
+            alignment=self.places.alignment_bytes,
             partial=self._partial_sums(number),
             known=self.costs.known_of(stage),
         )
@@ -406,11 +406,6 @@ class Residence:
             found = partial_sums(self._homes, self.costs, self.stages[number])
             self._partials[number] = found
         return self._partials[number]
-
-    @cached_property
-    def _alignment(self) -> int:
-        spaces = [s for s in self.places.spaces if s.kind == "scratchpad"]
-        return max((s.alignment_bytes for s in spaces), default=1)
 
     def _lead_cycles(self, number: int, room: Mapping[str, int]) -> int:
         """How long transfers have nothing to do before a stage, if the core has a model."""
@@ -470,11 +465,17 @@ class Residence:
                 continue
             if kept and not result and memory in (ANYWHERE, self.home_of_kept(root)):
                 continue
-            if not self._homes.memory_of_tiles(memory):
+            home = self._homes.memory_of_tiles(memory)
+            if not home:
                 continue
-            key = (number, position, kept, self._homes.comes_whole(stage, operand))
+            cores, own_bytes = self.apart[number][position]
+            # What fits comes early, while others have nothing to move.
+            sharing = 1 if kept or 2 * own_bytes <= self._scratchpads[home] else cores
+            key = (number, position, kept, self._homes.comes_whole(stage, operand), sharing)
             if key not in self.tenants:
-                self.tenants[key] = tenant_of(self._homes, stage, operand, kept=kept, result=result)
+                self.tenants[key] = tenant_of(
+                    self._homes, stage, operand, kept=kept, result=result, cores=sharing
+                )
             yield self.tenants[key]
 
     def _is_stored_from_kept(self, number: int, operand: Operand) -> bool:

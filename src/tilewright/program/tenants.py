@@ -7,6 +7,7 @@ from typing import Final
 from tilewright.machine.model import OUTPUT_OPERAND
 from tilewright.network.graph import Operand
 from tilewright.program.homes import Homes
+from tilewright.program.model import Route
 from tilewright.program.places import Places
 from tilewright.program.slicing import SLICE, Slicing
 from tilewright.program.stages import Stage
@@ -20,8 +21,13 @@ FORGOTTEN_IN_ROOM: Final = 2
 """The same for what is made again and again: the longer slices are, the fewer there are."""
 
 
-def tenant_of(homes: Homes, stage: Stage, operand: Operand, *, kept: bool, result: bool) -> Tenant:
-    """An operand whose tiles come from where it is kept or from outside, or go outside."""
+def tenant_of(
+    homes: Homes, stage: Stage, operand: Operand, *, kept: bool, result: bool, cores: int = 1
+) -> Tenant:
+    """An operand whose tiles come from where it is kept or from outside, or go outside.
+
+    So many cores have tiles of their own, and share the engines that move them.
+    """
     tensor = homes.network.by_name[operand.tensor]
     memory = homes.where(stage, operand)
     assert memory is not None
@@ -37,12 +43,19 @@ def tenant_of(homes: Homes, stage: Stage, operand: Operand, *, kept: bool, resul
         shape=tensor.shape,
         bits=tensor.bits,
         memory=memory,
-        bytes_per_cycle=1.0 if route is None else float(route.bytes_per_cycle),
+        bytes_per_cycle=1.0 if route is None else _bytes_per_cycle(homes.places, route, cores),
         setup_cycles=0 if route is None else route.setup_cycles,
         pj_per_byte=energy,
         constant=tensor.role == "constant",
         result=result,
     )
+
+
+def _bytes_per_cycle(places: Places, route: Route, cores: int) -> float:
+    """What a route moves for each of some cores that use it at the same time."""
+    lanes = {engine.name: engine.count for engine in places.engines}
+    at_once = min(lanes[name] for name in (route.engine, *route.ports))
+    return float(route.bytes_per_cycle) * min(1.0, at_once / cores)
 
 
 def piece_of(homes: Homes, stage: Stage, operand: Operand) -> Tenant:
