@@ -3,16 +3,19 @@
 import pytest
 from tests.small_machines import Kind, Small, small_machine
 
+from tilewright.mapping.search import SearchOptions
 from tilewright.network.graph import Index, Network, Operand, Tensor
 from tilewright.network.zoo import layers
 from tilewright.network.zoo.layers import Draft
 from tilewright.program.boxes import Footprint, touched
-from tilewright.program.cores import boxes_read
+from tilewright.program.cores import boxes_read, shared_out
 from tilewright.program.homes import ANYWHERE, Homes
 from tilewright.program.in_place import Replacement, replacements
+from tilewright.program.lower import prepare
 from tilewright.program.pace import in_step, lead_cycles
 from tilewright.program.places import places_of
 from tilewright.program.stages import Stage, stages_of, storages
+from tilewright.program.tenants import tenant_of
 from tilewright.program.tile import Tiling
 
 
@@ -163,3 +166,29 @@ def test_a_footprint_ends_where_its_tensor_ends() -> None:
     ]
     moved = Operand(name="I", tensor="x", index=(Index((("OX", 1),), -2),))
     assert Footprint(moved, (8,)).box({"OX": (0, 4)}) == ((0, 2),)
+
+
+@pytest.mark.parametrize(("cores", "part"), [(1, 1.0), (2, 0.5), (4, 0.25)])
+def test_cores_with_parts_of_their_own_share_what_is_moved(cores: int, part: float) -> None:
+    homes, stages = facts(conv_and_exp(), Small(cores=4))
+    weights = next(operand for operand in stages[0].inputs if operand.name == "W")
+    found = tenant_of(homes, stages[0], weights, kept=False, result=False, cores=cores)
+    # The DRAM moves 32 bit a cycle, for one transfer at a time.
+    assert found.bytes_per_cycle == 4 * part
+
+
+def test_how_many_parts_of_an_operand_there_are() -> None:
+    net = layers.draft("wide", 8)
+    data = layers.given(net, "x", (1, 16, 8, 8))
+    network = net.finish(layers.conv(net, "y", data, 64, layers.square(1, 1, 0)))
+    prepared = prepare(network, small_machine(Small(cores=4)), network.ops, SearchOptions())
+    homes = Homes(network, prepared.places, prepared.storage)
+    shares = shared_out(homes, prepared.costs, prepared.stages, [""])
+    (parts,), (apart,) = shares.parts, shares.apart
+    (cut,) = [dim for dim, ends in parts[0].items() if ends != parts[1][dim]]
+    operands = (*prepared.stages[0].inputs, *prepared.stages[0].results)
+    for operand, (count, largest) in zip(operands, apart, strict=True):
+        walks = any(dim == cut for axis in operand.index or () for dim, _ in axis.terms)
+        assert count == (len(parts) if walks else 1)
+        size = network.by_name[operand.tensor].size_bytes
+        assert largest == (size // len(parts) if walks else size)
