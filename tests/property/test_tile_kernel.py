@@ -58,10 +58,12 @@ def trials(draw: st.DrawFn) -> Trial:
         accumulator_bits=32,
     )
     held: tuple[Tenant, ...] = tuple(draw(st.lists(tenants(), max_size=4)))
+    streamed = [replace(t, bytes_per_cycle=2.5) for t in draw(st.lists(tenants(), max_size=2))]
     work = Work(
         op=op,
         lengths=lengths,
         tenants=held,
+        streamed=tuple(streamed),
         room={name: draw(st.integers(-5, 900)) for name in ("near", "nearer")},
         unrolled={"K": draw(st.integers(1, 4))},
         rate=draw(st.sampled_from((1.0, 3.0))),
@@ -183,6 +185,40 @@ def test_without_a_model_the_candidate_is_the_best_of_all(trial: Trial) -> None:
         good = [n for n in range(len(values)) if values[n] <= 1.02 * min(values)]
         best = min(good, key=lambda n: (every.rows[n].total, value(every, n, "latency"), n))
         assert one.rows == (every.rows[best],)
+
+
+def test_what_streams_takes_its_time_and_is_read_by_every_tile() -> None:
+    index = (Index((("K", 1),)), Index((("C", 1),)))
+    weights = Tenant(
+        operand=Operand(name="W", tensor="W", index=index),
+        shape=(8, 4),
+        bits=8,
+        memory="",
+        bytes_per_cycle=0.5,
+        setup_cycles=0,
+        pj_per_byte=3.0,
+    )
+    work = Work(
+        op=Op(name="op", kind="conv", dims=(), inputs=(), outputs=(), accumulator_bits=32),
+        lengths={"K": 8, "C": 4, "Y": 6},
+        tenants=(),
+        streamed=(weights,),
+        room={"near": 100},
+        unrolled={},
+    )
+    loops, orders = ("K", "Y"), (("K", "Y"),)
+    # Of tiles of 4 x 4 x 3 points, 16 B of weights take 32 of 48 cycles; of 4 x 4 x 1 all.
+    for rows, cycles in ((3, 4 * (48 + TASK_CYCLES)), (1, 12 * (32 + TASK_CYCLES))):
+        trial = Trial(
+            work=work, loops=loops, choices=((4,), (rows,)), orders=orders, goal="traffic"
+        )
+        found, *_ = tile_grid.candidates(trial)
+        (row,) = found.rows
+        assert row.computing == cycles
+        assert row.moved_bytes == 2 * (6 // rows) * 16
+        assert row.energy == 3.0 * row.moved_bytes
+        for compiled in tile_kernel.tilings(trial, lambda _: None) or ():
+            assert compiled.moved_bytes == row.moved_bytes
 
 
 def value(candidates: Candidates, number: int, goal: Goal) -> float:

@@ -28,7 +28,7 @@ static const int64_t LARGEST = INT64_C(1) << 58;
 typedef struct {
     int64_t *sizes, *counts;
     int64_t *divided, *parts[LOOPS], *steps[LOOPS];
-    double *total, *computing;
+    double *total, *computing, *streamed_bytes, *streamed_energy;
     char *fits[2];
     Moved *moved[ORDERS];
     double *cycles, *values;
@@ -144,7 +144,16 @@ static void fill(const Trial *t, Tiles *tiles)
             int is_same = at > 0 && t->tenants[i].loops >> changed == 0;
             size[i] = is_same ? size[i - t->n_tenants] : tile_bytes(t, &t->tenants[i], length);
         }
-        computing = total * (computing / t->rate + t->task_cycles);
+        double waiting = 0.0;
+        tiles->streamed_bytes[at] = tiles->streamed_energy[at] = 0.0;
+        for (int i = 0; i < t->n_streamed; i++) {
+            double read = (double)tile_bytes(t, &t->streamed[i], length);
+            waiting += read / t->streamed[i].bytes_per_cycle;
+            tiles->streamed_bytes[at] += total * read;
+            tiles->streamed_energy[at] += total * read * t->streamed[i].pj_per_byte;
+        }
+        computing /= t->rate;
+        computing = total * ((computing > waiting ? computing : waiting) + t->task_cycles);
         if (t->has_partial_sums)
             computing += total * (double)size[t->n_tenants - 1] / t->partial_bytes_per_cycle;
         tiles->total[at] = total;
@@ -200,6 +209,8 @@ static void transfers(const Trial *t, Tiles *tiles, int64_t at)
     }
     for (int order = 0; order < t->n_orders; order++) {
         Moved *moved = &tiles->moved[order][at];
+        moved->moved_bytes += tiles->streamed_bytes[at];
+        moved->energy += tiles->streamed_energy[at];
         if (early[order] > tiles->early) tiles->early = early[order];
         moved->left = moved->moving - (early[order] < lead ? early[order] : lead);
         moved->first -= first_early < lead ? first_early : lead;
@@ -391,7 +402,7 @@ static PyObject *search(const Trial *t, PyObject *ask)
     size_t n_choices = 0;
     for (size_t loop = 0; loop < loops; loop++) n_choices += (size_t)t->n_choices[loop];
     int64_t *whole = malloc((n * (tenants + loops + 1) + 2 * n_choices) * sizeof(int64_t));
-    double *figures = malloc(n * 4 * sizeof(double));
+    double *figures = malloc(n * 6 * sizeof(double));
     char *fits = malloc(2 * n);
     Moved *moved = calloc(n * (size_t)t->n_orders, sizeof(Moved));
     PyObject *found = NULL;
@@ -404,6 +415,8 @@ static PyObject *search(const Trial *t, PyObject *ask)
         tiles.divided = whole + n * (tenants + loops + 1);
         tiles.total = figures;
         tiles.computing = figures + n;
+        tiles.streamed_bytes = figures + 4 * n;
+        tiles.streamed_energy = figures + 5 * n;
         tiles.cycles = figures + 2 * n;
         tiles.values = figures + 3 * n;
         tiles.fits[0] = fits;

@@ -35,6 +35,7 @@ from tilewright.program.tenants import (
     piece_of,
     slice_constants,
     slice_length,
+    streamed_operands,
     tenant_of,
 )
 from tilewright.program.tile import Goal, Tenant, Tiling, Work, choose
@@ -370,11 +371,13 @@ class Residence:
                 if other != number:
                     for memory, size in self._rolling.constant_bytes(other).items():
                         room[memory] -= size
+        model = self.costs.core_model
         unit = self.places.core.vector or default_vector_unit(self.places.core)
         return Work(
             op=stage.op,
             lengths=lengths,
             tenants=tuple(self._tenants_of(number)),
+            streamed=streamed_operands(self._homes, stage),
             room=room,
             unrolled=self.unrolled[number],
             rate=1.0 if stage.worker == "array" else float(unit.lanes),
@@ -384,7 +387,8 @@ class Residence:
             at_most={} if flow else in_step(self.stages, self._chosen, number),
             tile_cycles=self.costs.model_of(stage),
             known=self.costs.known_of(stage),
-            lead_cycles=self._lead_cycles(number, room),
+            # Without a model of the core nobody knows how long transfers have nothing to do.
+            lead_cycles=lead_cycles(self.places, self._chosen, number, room) if model else 0,
         )
 
     def in_any_room(self, number: int) -> Work:
@@ -406,12 +410,6 @@ class Residence:
             found = partial_sums(self._homes, self.costs, self.stages[number])
             self._partials[number] = found
         return self._partials[number]
-
-    def _lead_cycles(self, number: int, room: Mapping[str, int]) -> int:
-        """How long transfers have nothing to do before a stage, if the core has a model."""
-        if self.costs.core_model is None:
-            return 0
-        return lead_cycles(self.places, self._chosen, number, room)
 
     def _room(self, number: int) -> dict[str, int]:
         """What each memory has left for the tiles of a stage, and for a cascade's constants."""

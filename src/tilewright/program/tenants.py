@@ -12,7 +12,7 @@ from tilewright.program.places import Places
 from tilewright.program.slicing import SLICE, Slicing
 from tilewright.program.stages import Stage
 from tilewright.program.tile import Tenant, tile_bytes
-from tilewright.program.tile_cost import TileCosts
+from tilewright.program.tile_cost import CARRIERS, TileCosts
 
 SLICES_IN_ROOM: Final = 8
 """A slice of what is made on demand takes no more than this part of the room, if it can."""
@@ -56,6 +56,32 @@ def _bytes_per_cycle(places: Places, route: Route, cores: int) -> float:
     lanes = {engine.name: engine.count for engine in places.engines}
     at_once = min(lanes[name] for name in (route.engine, *route.ports))
     return float(route.bytes_per_cycle) * min(1.0, at_once / cores)
+
+
+def streamed_operands(homes: Homes, stage: Stage) -> tuple[Tenant, ...]:
+    """Inputs that the array reads straight from an external memory, tile by tile."""
+    places, found = homes.places, []
+    for operand in stage.inputs if stage.worker == "array" else ():
+        carrier = CARRIERS.get(operand.name)
+        if carrier is None or places.home(carrier) is not None:
+            continue
+        chain = places.machine.chain(places.core, carrier)
+        ports = [memory.port(carrier, "tl") for memory in chain if memory.role == "external"]
+        for port in ports[-1:]:
+            if port is not None:
+                tensor = homes.network.by_name[operand.tensor]
+                found.append(
+                    Tenant(
+                        operand=operand,
+                        shape=tensor.shape,
+                        bits=tensor.bits,
+                        memory="",
+                        bytes_per_cycle=port.bits_per_cycle / 8,
+                        setup_cycles=0,
+                        pj_per_byte=8 * chain[-1].read_pj / port.bits_per_cycle,
+                    )
+                )
+    return tuple(found)
 
 
 def piece_of(homes: Homes, stage: Stage, operand: Operand) -> Tenant:

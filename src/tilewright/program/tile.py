@@ -127,6 +127,7 @@ def _all_but_measures(work: Work, goal: Goal) -> object:
         tuple(work.at_most.items()),
         *(work.rate, work.alignment, work.partial_bytes_per_cycle),
         tuple(map(_facts, work.tenants)),
+        tuple(map(_facts, work.streamed)),
         None if work.partial is None else _facts(work.partial),
     )
 

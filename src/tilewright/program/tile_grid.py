@@ -34,6 +34,9 @@ class _Tiles:
     """Tiles in all."""
     computing: Values
     """Cycles of computing them, as far as no model of the core is asked."""
+    streamed_bytes: Values
+    """What they read outside while they are at work."""
+    streamed_energy: Values
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -110,10 +113,20 @@ def _tiles(trial: Trial) -> _Tiles:
         computing = computing * (-(-length[dim] // work.unrolled.get(dim, 1)))
     for tiles_of_loop in count.values():
         total = total * tiles_of_loop
-    computing = total * (computing / work.rate + TASK_CYCLES)
+    streams = [(t, tile_bytes(t, length, work.alignment)) for t in work.streamed]
+    nothing = np.zeros(len(rows))
+    waiting = sum((size / t.bytes_per_cycle for t, size in streams), start=nothing)
+    computing = total * (np.maximum(computing / work.rate, waiting) + TASK_CYCLES)
     if work.partial in work.tenants:
         computing = computing + total * sizes[-1] / work.partial_bytes_per_cycle
-    return _Tiles(count=count, sizes=sizes, total=total, computing=computing)
+    return _Tiles(
+        count=count,
+        sizes=sizes,
+        total=total,
+        computing=computing,
+        streamed_bytes=sum((total * size for _, size in streams), start=nothing),
+        streamed_energy=sum((total * size * t.pj_per_byte for t, size in streams), start=nothing),
+    )
 
 
 def tile_bytes(tenant: Tenant, length: Mapping[str, Grid | int], alignment: int) -> Grid | int:
@@ -182,8 +195,8 @@ def _transfers(work: Work, tiles: _Tiles, order: tuple[str, ...]) -> _Transfers:
         cycles=moving,
         left_cycles=moving - np.minimum(early, work.lead_cycles),
         first_cycles=first - np.minimum(first_early, work.lead_cycles),
-        moved_bytes=bytes_moved,
-        energy=energy,
+        moved_bytes=bytes_moved + tiles.streamed_bytes,
+        energy=energy + tiles.streamed_energy,
     )
 
 

@@ -109,6 +109,9 @@ def _numbers(trial: Trial) -> list[int]:
         values += _tenant(tenant, dims, memories)
     for order in trial.orders:
         values += [loops.index(loop) for loop in order]
+    values.append(len(work.streamed))
+    for tenant in work.streamed:
+        values += _tenant(tenant, dims, {tenant.memory: 0})
     return values
 
 
@@ -128,6 +131,6 @@ def _tenant(tenant: Tenant, dims: Mapping[str, int], memories: Mapping[str, int]
 def _figures(trial: Trial) -> list[float]:
     work = trial.work
     values = [work.rate, work.partial_bytes_per_cycle, NEARLY, TASK_CYCLES]
-    for tenant in work.tenants:
+    for tenant in (*work.tenants, *work.streamed):
         values += [tenant.bytes_per_cycle, tenant.setup_cycles, tenant.pj_per_byte]
     return values

@@ -10,7 +10,7 @@
 #include <string.h>
 
 enum { DIMS = 16, LOOPS = 8, TENANTS = 12, MEMORIES = 8, ORDERS = 4, AXES = 8, TERMS = 4 };
-enum { MOST_TOLD = 64 };
+enum { MOST_TOLD = 64, STREAMED = 4 };
 enum { LATENCY, ENERGY, TRAFFIC };
 
 typedef struct {
@@ -38,6 +38,8 @@ typedef struct {
     int64_t n_choices[LOOPS];
     int64_t room[MEMORIES];
     Tenant tenants[TENANTS];
+    int n_streamed;
+    Tenant streamed[STREAMED]; /* They lie in no memory. */
     int orders[ORDERS][LOOPS];
     double rate, partial_bytes_per_cycle, nearly, task_cycles;
     int64_t n;
@@ -109,15 +111,19 @@ static int read_trial(Reader *r, const double *figures, Py_ssize_t n_figures, Tr
     for (int i = 0; i < t->n_tenants; i++) read_tenant(r, t, &t->tenants[i]);
     for (int o = 0; o < t->n_orders; o++)
         for (int i = 0; i < t->n_loops; i++) t->orders[o][i] = (int)take(r, 0, t->n_loops - 1);
-    if (!r->is_good || r->next != r->end || n_figures != 4 + 3 * t->n_tenants) return 0;
+    t->n_streamed = (int)take(r, 0, STREAMED);
+    for (int i = 0; i < t->n_streamed; i++) read_tenant(r, t, &t->streamed[i]);
+    int n_all = t->n_tenants + t->n_streamed;
+    if (!r->is_good || r->next != r->end || n_figures != 4 + 3 * n_all) return 0;
     t->rate = *figures++;
     t->partial_bytes_per_cycle = *figures++;
     t->nearly = *figures++;
     t->task_cycles = *figures++;
-    for (int i = 0; i < t->n_tenants; i++) {
-        t->tenants[i].bytes_per_cycle = *figures++;
-        t->tenants[i].setup_cycles = *figures++;
-        t->tenants[i].pj_per_byte = *figures++;
+    for (int i = 0; i < n_all; i++) {
+        Tenant *tenant = i < t->n_tenants ? &t->tenants[i] : &t->streamed[i - t->n_tenants];
+        tenant->bytes_per_cycle = *figures++;
+        tenant->setup_cycles = *figures++;
+        tenant->pj_per_byte = *figures++;
     }
     return t->n_tenants > 0 || !t->has_partial_sums;
 }

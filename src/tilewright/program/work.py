@@ -108,6 +108,8 @@ class Work:
     unrolled: Mapping[str, int]
     rate: float = 1.0
     alignment: int = 1
+    streamed: tuple[Tenant, ...] = ()
+    """Operands that have no place in any memory: every tile reads its part outside, at work."""
     partial: Tenant | None = None
     """Partial sums, which lie in a memory too where sums are cut."""
     partial_bytes_per_cycle: float = 1.0
@@ -136,6 +138,7 @@ class Work:
             self.op.kind,
             tuple(self.lengths.items()),
             tenants,
+            tuple((t.operand.index, t.shape, t.bits, t.bytes_per_cycle) for t in self.streamed),
             tuple(self.room.items()),
             tuple(self.unrolled.items()),
             tuple(self.at_most.items()),
