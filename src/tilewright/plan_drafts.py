@@ -168,6 +168,7 @@ class Drafts:
         self, layout: Layout, strategy: Strategy, most_tiles: int = MOST_TILES
     ) -> Candidate | None:
         """The program of a strategy that is laid out already; None, and a refusal, if none."""
+        layout = layout if self.room is None else layout.in_room(self.room)
         try:
             lowered = lower(self.prepared, self.goal, strategy, most_tiles, layout)
         except InfeasibleError as error:

@@ -1,11 +1,12 @@
 """What is decided before tasks are made: parts of cores, tilings, and what each core keeps."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 from tilewright.program.boxes import Ranges
 from tilewright.program.cascade import Flow, Roll
-from tilewright.program.model import Box
+from tilewright.program.model import Box, Space
 from tilewright.program.tile import Tiling
 
 
@@ -18,6 +19,14 @@ class RollingBuffer:
     box: Box
     roll: Roll
     memory: str
+
+
+class Passing(NamedTuple):
+    """An operand whose tiles come again: how many of them stay, and what all of them take."""
+
+    staying: int
+    memory: str
+    all_bytes: int
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -35,10 +44,23 @@ class Layout:
     """Rolling buffers by the first stage of their cascade."""
     lasting: frozenset[int]
     """Stages of cascades whose constants stay from the first turn to the last."""
-    passing: Mapping[int, Mapping[str, int]]
-    """By stage, operands whose tiles come again, and how many tiles of each stay."""
+    passing: Mapping[int, Mapping[str, Passing]]
+    """By stage, operands whose tiles come again."""
     makers: Mapping[str, int]
     """Stages that make a tensor on demand, by its root."""
+
+    def in_room(self, spaces: Sequence[Space]) -> "Layout":
+        """The same where there is more room than it was made for: more tiles stay."""
+        room = {space.memory: space.size_bytes for space in spaces}
+        passing = {
+            number: {
+                name: tiles
+                for name, tiles in operands.items()
+                if 2 * tiles.all_bytes > room[tiles.memory]
+            }
+            for number, operands in self.passing.items()
+        }
+        return replace(self, passing={number: left for number, left in passing.items() if left})
 
     @property
     def decisions(self) -> tuple[object, ...]:

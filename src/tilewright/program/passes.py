@@ -10,6 +10,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 from tilewright.program.boxes import Ranges
+from tilewright.program.layout import Passing
 from tilewright.program.model import Box
 from tilewright.program.stage_tiles import Tile
 from tilewright.program.tile import Tenant, Tiling, Work, cuts_sums, tile_bytes
@@ -36,17 +37,18 @@ class Passes:
         return found
 
 
-def passes_of(columns: Sequence[Sequence[Tile]], counts: Mapping[str, int]) -> Passes | None:
-    """What comes again, if so many tiles of each of some tensors may stay on every core."""
+def passes_of(columns: Sequence[Sequence[Tile]], passing: Mapping[str, Passing]) -> Passes | None:
+    """What comes again, and what stays on every core."""
     staying: dict[TileKey, None] = {}
     for column in columns:
-        boxes: dict[str, dict[Box, None]] = {tensor: {} for tensor in counts}
+        boxes: dict[str, dict[Box, None]] = {tensor: {} for tensor in passing}
         for tile in column:
             for use, box in tile.reads:
-                if use.tensor in boxes and len(boxes[use.tensor]) < counts[use.tensor]:
-                    boxes[use.tensor][box] = None
-        staying |= {(tensor, box): None for tensor, own in boxes.items() for box in own}
-    return Passes(counts, staying) if counts else None
+                own = boxes.get(use.tensor)
+                if own is not None and len(own) < passing[use.tensor].staying:
+                    own[box] = None
+        staying |= {(tensor, box): None for tensor, found in boxes.items() for box in found}
+    return Passes(passing, staying) if passing else None
 
 
 def has_passes(part: Ranges, tiling: Tiling) -> bool:
@@ -55,8 +57,8 @@ def has_passes(part: Ranges, tiling: Tiling) -> bool:
     return len(cut) > 1
 
 
-def staying_tiles(work: Work, tiling: Tiling) -> dict[str, int]:
-    """Operands whose tiles come again, and how many tiles of each can stay beside all others.
+def passing_tiles(work: Work, tiling: Tiling) -> dict[str, Passing]:
+    """Operands whose tiles come again; as many of them stay as can beside all others.
 
     What all fits is left to the scheduler, and is not among them.
     """
@@ -66,18 +68,18 @@ def staying_tiles(work: Work, tiling: Tiling) -> dict[str, int]:
     sizes = [int(tile_bytes(tenant, tiling.lengths, work.alignment)) for tenant in work.tenants]
     # As where tiles are chosen: what is in use to the last byte soon has holes.
     left = {memory: room * 7 // 8 for memory, room in work.room.items()}
-    again: list[tuple[int, int, Tenant]] = []
+    again: list[tuple[int, int, int, Tenant]] = []
     for tenant, size in zip(work.tenants, sizes, strict=True):
         distinct, moved = _counts(tenant, tiling, tiles)
         left[tenant.memory] -= size * (2 if tiling.doubled and distinct > 1 else 1)
         fits = 2 * distinct * size <= work.room[tenant.memory]
         if moved > distinct and not (tenant.result or fits):
-            again.append((moved // distinct * size, size, tenant))
-    found: dict[str, int] = {}
-    for _, size, tenant in sorted(again, key=lambda one: -one[0]):
+            again.append((moved // distinct * size, size, distinct * size, tenant))
+    found: dict[str, Passing] = {}
+    for _, size, all_bytes, tenant in sorted(again, key=lambda one: -one[0]):
         count = max(0, left[tenant.memory] // size)
         left[tenant.memory] -= count * size
-        found.setdefault(tenant.operand.tensor, count)
+        found.setdefault(tenant.operand.tensor, Passing(count, tenant.memory, all_bytes))
     return found
 
 

@@ -17,11 +17,11 @@ from tilewright.program.cascade import Cascade, Flow, Roll
 from tilewright.program.cores import Shares, shared_out
 from tilewright.program.homes import ANYWHERE, Homes
 from tilewright.program.in_place import Replacement, replacements
-from tilewright.program.layout import Layout
+from tilewright.program.layout import Layout, Passing
 from tilewright.program.mapped_tiles import as_mapped
 from tilewright.program.model import Box
 from tilewright.program.pace import in_step, lead_cycles
-from tilewright.program.passes import has_passes, staying_tiles
+from tilewright.program.passes import has_passes, passing_tiles
 from tilewright.program.places import Places
 from tilewright.program.refusal import refusal
 from tilewright.program.rolling import Rolling
@@ -112,12 +112,12 @@ class Residence:
             },
         )
 
-    def _passing_tiles(self, number: int) -> Mapping[str, int]:
-        """Operands of a stage whose tiles come again, and how many tiles of each stay."""
+    def _passing_tiles(self, number: int) -> Mapping[str, Passing]:
+        """Operands of a stage whose tiles come again."""
         tiling = self._chosen[number]
         if tiling is None or number in self.flows or not has_passes(self.parts[number][0], tiling):
             return {}
-        return staying_tiles(self.work(number), tiling)
+        return passing_tiles(self.work(number), tiling)
 
     def begin(self) -> None:
         """Share ops out over the cores, and see what can be kept at all."""

@@ -51,7 +51,7 @@ def test_what_cannot_stay_comes_once_in_every_pass_but_for_what_can(size_bytes: 
     passes = ceil({"K": KERNELS, "OY": SIDE}[outer] / tiling.lengths[outer])
     assert passes > 1
     moved = [elements for elements, _ in loads(found, again)]
-    staying = moved[: passing[again]]
+    staying = moved[: passing[again].staying]
     whole = {"x": CHANNELS * SIDE * SIDE, "y.weight": CHANNELS * KERNELS}[again]
     assert sum(moved) == passes * whole - (passes - 1) * sum(staying)
     # What the outer loop goes through comes once.
@@ -85,3 +85,14 @@ def test_no_tile_has_to_be_evicted(cores: int) -> None:
     machine = small_machine(Small(size_bytes=4_000, cores=cores, dma=True))
     found = plan(product(), machine, PlanOptions())
     assert not [task.name for task in found.timetable.program.tasks if "#fetched" in task.name]
+
+
+def test_with_more_room_than_tiles_were_chosen_for_they_stay() -> None:
+    small = lowered(Small(size_bytes=4_000)).layout
+    spaces = prepare(
+        product(), small_machine(Small(size_bytes=1 << 20)), product().ops, QUICK
+    ).places.spaces
+    assert small.passing
+    assert small.in_room(spaces).passing == {}
+    tight = prepare(product(), small_machine(Small(size_bytes=4_050)), product().ops, QUICK)
+    assert small.in_room(tight.places.spaces) == small
