@@ -40,6 +40,18 @@ def in_step(stages: Sequence[Stage], tilings: Tilings, number: int) -> dict[str,
     return {}
 
 
+def behind(stages: Sequence[Stage]) -> list[set[int]]:
+    """By stage, the stages behind it to which its tiles may matter."""
+    makers = {made.tensor: n for n, stage in enumerate(stages) for made in stage.results}
+    found = [{*range(n + 1, min(n + 1 + LOOK_BACK, len(stages)))} for n in range(len(stages))]
+    for number, stage in enumerate(stages):
+        for operand in stage.op.inputs:
+            maker = makers.get(operand.tensor, number)
+            if maker < number:
+                found[maker].add(number)
+    return found
+
+
 def _producer(stages: Sequence[Stage], number: int) -> tuple[int, Operand] | None:
     """The last stage that makes an input of a stage, and that input."""
     for before in range(number - 1, -1, -1):

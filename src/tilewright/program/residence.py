@@ -8,6 +8,7 @@ slower for it; what is not kept goes out to the external memory tile by tile and
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from itertools import islice
 
 from tilewright.machine.model import OUTPUT_OPERAND
 from tilewright.mapping.network import default_vector_unit
@@ -20,11 +21,12 @@ from tilewright.program.in_place import Replacement, replacements
 from tilewright.program.layout import Layout, Passing
 from tilewright.program.mapped_tiles import as_mapped
 from tilewright.program.model import Box
-from tilewright.program.pace import in_step, lead_cycles
+from tilewright.program.pace import behind, in_step, lead_cycles
 from tilewright.program.passes import has_passes, passing_tiles
 from tilewright.program.places import Places
 from tilewright.program.refusal import refusal
 from tilewright.program.rolling import Rolling
+from tilewright.program.rounds import go_round, inverted
 from tilewright.program.slicing import SLICE, Slicing
 from tilewright.program.stages import Stage, Storage
 from tilewright.program.tenants import (
@@ -69,6 +71,7 @@ class Residence:
     """Per root and core all that the core's ops read of it."""
     gone: dict[str, None] = field(default_factory=dict)
     """Roots that are not kept, in the order in which that was decided."""
+    _behind: list[set[int]] = field(default_factory=list)
     _tilings: dict[object, tuple[Tiling | None]] = field(default_factory=dict)
     _chosen: dict[int, Tiling | None] = field(default_factory=dict)
     """By stage, what was chosen when it was last looked at."""
@@ -85,11 +88,7 @@ class Residence:
         """
         self.begin()
         # What is sent out for one stage may have been the room of another's result: look again.
-        settled = -1
-        while settled != len(self.gone):
-            settled = len(self.gone)
-            for number in range(len(self.stages)):
-                self._chosen[number] = self._make_room(number)
+        go_round(len(self.stages), self._settle)
         tilings = [self._chosen[number] for number in range(len(self.stages))]
         in_place = ((n, self.overwritten(n)) for n in range(len(self.stages)))
         cascades = {flow.cascade.first: flow for flow in self.flows.values()}
@@ -112,6 +111,19 @@ class Residence:
             },
         )
 
+    def _settle(self, number: int) -> set[int]:
+        """Make room for a stage; returns others to which it matters what is done for it."""
+        sent, known = len(self.gone), self._chosen.get(number)
+        self._chosen[number] = self._make_room(number)
+        roots = islice(reversed(self.gone), len(self.gone) - sent)
+        found = {other for root in roots for other in self._touching[root]}
+        return found if self._chosen[number] == known else found | self._behind[number]
+
+    @cached_property
+    def _touching(self) -> Mapping[str, list[int]]:
+        """By root the stages whose room depends on whether it is kept."""
+        return inverted(self._touched if self.waiting is None else self._alive)
+
     def _passing_tiles(self, number: int) -> Mapping[str, Passing]:
         """Operands of a stage whose tiles come again."""
         tiling = self._chosen[number]
@@ -126,8 +138,9 @@ class Residence:
         numbers = range(len(self.stages))
         rows = tuple(flows[n].loops[n] if n in flows else "" for n in numbers)
         if rows not in self.shares:
-            self.shares[rows] = shared_out(self._homes, self.costs, self.stages, rows)
+            self.shares[rows] = shared_out(self.homes, self.costs, self.stages, rows)
         shares = self.shares[rows]
+        self._behind.extend(behind(self.stages))
         self.unrolled.extend(shares.unrolled)
         self.parts.extend(shares.parts)
         self.apart.extend(shares.apart)
@@ -138,24 +151,17 @@ class Residence:
         self.gone.update(dict.fromkeys(self.waiting or ()))
 
     @cached_property
-    def _homes(self) -> Homes:
+    def homes(self) -> Homes:
+        """Where operands lie."""
         return Homes(self.network, self.places, self.storage)
 
     @cached_property
     def _rolling(self) -> Rolling:
         key = tuple(dict.fromkeys(flow.cascade for flow in self.flows.values()))
         if key not in self.rollings:
-            known = self._homes, self.stages, self.flows, self.parts, self.boxes
+            known = self.homes, self.stages, self.flows, self.parts, self.boxes
             self.rollings[key] = Rolling(*known)
         return self.rollings[key]
-
-    def where(self, stage: Stage, operand: Operand) -> str | None:
-        """The memory in which a stage wants an operand; None: it reads or writes it outside."""
-        return self._homes.where(stage, operand)
-
-    def home_of_kept(self, root: str) -> str:
-        """The memory that a kept tensor lies in."""
-        return self._homes.of_kept(root)
 
     def _may_keep(self, root: str) -> bool:
         """Inputs come tile by tile, unless they come only once."""
@@ -185,8 +191,8 @@ class Residence:
             self.storage[operand.tensor].root: None
             for stage in self.stages
             for operand in stage.inputs
-            if self.where(stage, operand) is None
-            or self._homes.comes_by_way_of_outside(stage, operand)
+            if self.homes.where(stage, operand) is None
+            or self.homes.comes_by_way_of_outside(stage, operand)
         }
 
     def may_send(self, root: str) -> bool:
@@ -194,7 +200,7 @@ class Residence:
         overflow = self.places.overflow()
         if root in self.gone or overflow is None or self.network.by_name[root].role == "input":
             return False
-        near = self.places.named(self.home_of_kept(root), 0)
+        near = self.places.named(self.homes.of_kept(root), 0)
         return (near.name, overflow.name) in self.places.routes
 
     def bytes_of(self, root: str) -> int:
@@ -250,16 +256,12 @@ class Residence:
     def _alive(self) -> list[list[str]]:
         """By stage, roots that could be kept and are of use while it, or its cascade, runs."""
         together = [self._together(number) for number in range(len(self.stages))]
-        lives = self.lives.items()
-        alive = {
-            stages: [
-                root
-                for root, (first, last) in lives
-                if first < stages.stop and last >= stages.start
-            ]
-            for stages in dict.fromkeys(together)
-        }
-        return [alive[stages] for stages in together]
+        places = {stages: place for place, stages in enumerate(dict.fromkeys(together))}
+        alive: list[list[str]] = [[] for _ in places]
+        for root, (first, last) in self.lives.items():
+            for place in range(places[together[first]], places[together[last]] + 1):
+                alive[place].append(root)
+        return [alive[places[stages]] for stages in together]
 
     def _make_room(self, number: int) -> Tiling:
         """Send tensors of a stage out until it fits, and as long as that makes it faster.
@@ -279,7 +281,7 @@ class Residence:
             self.gone[largest] = None
         if now is None:
             held = [name for name in self._touched[number] if name not in self.gone]
-            kept = {name: (self.home_of_kept(name), self.bytes_of(name)) for name in held}
+            kept = {name: (self.homes.of_kept(name), self.bytes_of(name)) for name in held}
             raise refusal(self.work(number), self.places, kept)
         return now
 
@@ -301,7 +303,7 @@ class Residence:
 
     def _way_out(self, root: str) -> float:
         """Cycles of a tensor's transfers at its other end."""
-        overflow, home = self.places.overflow(), self.home_of_kept(root)
+        overflow, home = self.places.overflow(), self.homes.of_kept(root)
         assert overflow is not None
         route = self.places.routes[self.places.named(home, 0).name, overflow.name]
         return 2 * self.bytes_of(root) / float(route.bytes_per_cycle)
@@ -315,7 +317,7 @@ class Residence:
 
     @cached_property
     def _replacements(self) -> Mapping[int, Replacement]:
-        return replacements(self._homes, self.stages, self.boxes)
+        return replacements(self.homes, self.stages, self.boxes)
 
     def tiling(self, number: int) -> Tiling | None:
         """How a stage is cut if what is not gone is kept; None if it does not fit."""
@@ -359,13 +361,13 @@ class Residence:
             slicing = self._slicing(number)
             if slicing is not None:
                 pieces = [o for o in stage.inputs if self.storage[o.tensor].root in flow.pieces]
-                piece = piece_of(self._homes, stage, pieces[0])
+                piece = piece_of(self.homes, stage, pieces[0])
                 parts = FORGOTTEN_IN_ROOM if flow.cascade.forgets else SLICES_IN_ROOM
                 share = room[piece.memory] / parts
                 part = slice_length(piece, lengths, slicing.loop, share)
                 part = lengths[slicing.loop] = min(part, SLICE) if shortest_slices else part
                 maker = self.stages[slicing.maker]
-                for memory, size in slice_constants(self._homes, maker, slicing, part).items():
+                for memory, size in slice_constants(self.homes, maker, slicing, part).items():
                     room[memory] -= size
             for other in self._rolling.lasting(flow, room):
                 if other != number:
@@ -377,7 +379,7 @@ class Residence:
             op=stage.op,
             lengths=lengths,
             tenants=tuple(self._tenants_of(number)),
-            streamed=streamed_operands(self._homes, stage),
+            streamed=streamed_operands(self.homes, stage),
             room=room,
             unrolled=self.unrolled[number],
             rate=1.0 if stage.worker == "array" else float(unit.lanes),
@@ -407,7 +409,7 @@ class Residence:
 
     def _partial_sums(self, number: int) -> Tenant | None:
         if number not in self._partials:
-            found = partial_sums(self._homes, self.costs, self.stages[number])
+            found = partial_sums(self.homes, self.costs, self.stages[number])
             self._partials[number] = found
         return self._partials[number]
 
@@ -432,8 +434,8 @@ class Residence:
     def _kept_room(self, root: str) -> tuple[str, int]:
         """The memory that a root is kept in, and the bytes that it takes there."""
         if root not in self._kept_rooms:
-            home = self.home_of_kept(root)
-            self._kept_rooms[root] = home, self._homes.aligned(self.bytes_of(root), home)
+            home = self.homes.of_kept(root)
+            self._kept_rooms[root] = home, self.homes.aligned(self.bytes_of(root), home)
         return self._kept_rooms[root]
 
     def _rolls(self, flow: Flow) -> dict[str, Roll]:
@@ -450,29 +452,29 @@ class Residence:
         rolls = self._rolls(flow) if flow is not None else {}
         for position, operand in enumerate((*stage.inputs, *stage.results)):
             result = position >= len(stage.inputs)
-            memory = self.where(stage, operand)
+            memory = self.homes.where(stage, operand)
             root = self.storage[operand.tensor].root
             if memory is None or root in rolls or (flow is not None and root in flow.passing):
                 continue
             if flow is not None and root in flow.pieces:
                 if not result:
-                    yield piece_of(self._homes, stage, operand)
+                    yield piece_of(self.homes, stage, operand)
                 continue
             kept = (root, 0) in self.boxes and root not in self.gone
             if kept and result and self._is_stored_from_kept(number, operand):
                 continue
-            if kept and not result and memory in (ANYWHERE, self.home_of_kept(root)):
+            if kept and not result and memory in (ANYWHERE, self.homes.of_kept(root)):
                 continue
-            home = self._homes.memory_of_tiles(memory)
+            home = self.homes.memory_of_tiles(memory)
             if not home:
                 continue
             cores, own_bytes = self.apart[number][position]
             # What fits comes early, while others have nothing to move.
             sharing = 1 if kept or 2 * own_bytes <= self._scratchpads[home] else cores
-            key = (number, position, kept, self._homes.comes_whole(stage, operand), sharing)
+            key = (number, position, kept, self.homes.comes_whole(stage, operand), sharing)
             if key not in self.tenants:
                 self.tenants[key] = tenant_of(
-                    self._homes, stage, operand, kept=kept, result=result, cores=sharing
+                    self.homes, stage, operand, kept=kept, result=result, cores=sharing
                 )
             yield self.tenants[key]
 
@@ -483,7 +485,7 @@ class Residence:
             return True
         shape = self.network.by_name[operand.tensor].shape
         made = (
-            self._homes.root_box(operand.tensor, touched(operand, ranges, shape))[1]
+            self.homes.root_box(operand.tensor, touched(operand, ranges, shape))[1]
             for ranges in self.parts[number]
         )
         return all(

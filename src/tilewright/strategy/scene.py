@@ -111,7 +111,7 @@ class Scene:
         results = {self.prepared.storage[t.name].root for t in network.outputs}
         found = {}
         for root, (first, last) in residence.lives.items():
-            memory = residence.home_of_kept(root)
+            memory = residence.homes.of_kept(root)
             space = self.prepared.places.named(memory, 0)
             is_input = network.by_name[root].role == "input"
             may_stay = root not in residence.gone
@@ -131,7 +131,7 @@ class Scene:
         """Bytes of a tensor that is kept in the scratchpad that has most of it, if some of those
         that read it go along loops, in cascades."""
         readers = [(number, loops.get(number, "")) for number in self._readers[root]]
-        return self.core_parts.kept_bytes(root, readers, self.residence.home_of_kept(root))
+        return self.core_parts.kept_bytes(root, readers, self.residence.homes.of_kept(root))
 
     @cached_property
     def _readers(self) -> Mapping[str, list[int]]:
@@ -236,9 +236,13 @@ class Scene:
     @cached_property
     def later(self) -> Sequence[int]:
         """By cut between stages, the tensors that are still wanted behind it."""
-        lives = self.lives.items()
-        cuts = range(len(self.prepared.stages) + 1)
-        return [self.mask(r for r, life in lives if life.last >= cut) for cut in cuts]
+        count = len(self.prepared.stages)
+        found = [0] * (count + 1)
+        for root, life in self.lives.items():
+            found[min(life.last, count)] |= self.bits[root]
+        for cut in range(count, 0, -1):
+            found[cut - 1] |= found[cut]
+        return found
 
     def rounded(self, memory: str, size: int) -> int:
         """Bytes that a buffer takes in a memory."""
@@ -290,7 +294,7 @@ class Scene:
         for operand in stage.inputs:
             tensor = self.prepared.network.by_name[operand.tensor]
             if tensor.role == "constant":
-                memory = self.residence.where(stage, operand) or ""
+                memory = self.residence.homes.where(stage, operand) or ""
                 has_rows = operand.index is not None and any(
                     dim == loop for axis in operand.index for dim, _ in axis.terms
                 )
