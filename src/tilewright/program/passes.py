@@ -77,7 +77,7 @@ def passing_tiles(work: Work, tiling: Tiling) -> dict[str, Passing]:
             again.append((moved // distinct * size, size, distinct * size, tenant))
     found: dict[str, Passing] = {}
     for _, size, all_bytes, tenant in sorted(again, key=lambda one: -one[0]):
-        count = max(0, left[tenant.memory] // size)
+        count = max(0, left[tenant.memory] // max(1, size))
         left[tenant.memory] -= count * size
         found.setdefault(tenant.operand.tensor, Passing(count, tenant.memory, all_bytes))
     return found
