@@ -60,28 +60,31 @@ def _bytes_per_cycle(places: Places, route: Route, cores: int) -> float:
 
 def streamed_operands(homes: Homes, stage: Stage) -> tuple[Tenant, ...]:
     """Inputs that the array reads straight from an external memory, tile by tile."""
-    places, found = homes.places, []
-    for operand in stage.inputs if stage.worker == "array" else ():
-        carrier = CARRIERS.get(operand.name)
-        if carrier is None or places.home(carrier) is not None:
-            continue
-        chain = places.machine.chain(places.core, carrier)
-        ports = [memory.port(carrier, "tl") for memory in chain if memory.role == "external"]
-        for port in ports[-1:]:
-            if port is not None:
-                tensor = homes.network.by_name[operand.tensor]
-                found.append(
-                    Tenant(
-                        operand=operand,
-                        shape=tensor.shape,
-                        bits=tensor.bits,
-                        memory="",
-                        bytes_per_cycle=port.bits_per_cycle / 8,
-                        setup_cycles=0,
-                        pj_per_byte=8 * chain[-1].read_pj / port.bits_per_cycle,
-                    )
-                )
-    return tuple(found)
+    places = homes.places
+    carriers = [carrier for carrier in ("I1", "I2") if places.home(carrier) is None]
+    if not carriers or stage.worker != "array":
+        return ()
+    inputs = [(o, CARRIERS.get(o.name)) for o in stage.inputs]
+    found = [_streamed(homes, o, carrier) for o, carrier in inputs if carrier in carriers]
+    return tuple(tenant for tenant in found if tenant is not None)
+
+
+def _streamed(homes: Homes, operand: Operand, carrier: str) -> Tenant | None:
+    chain = homes.places.machine.chain(homes.places.core, carrier)
+    memory = next((m for m in reversed(chain) if m.role == "external"), None)
+    port = None if memory is None else memory.port(carrier, "tl")
+    if memory is None or port is None:
+        return None
+    tensor = homes.network.by_name[operand.tensor]
+    return Tenant(
+        operand=operand,
+        shape=tensor.shape,
+        bits=tensor.bits,
+        memory="",
+        bytes_per_cycle=port.bits_per_cycle / 8,
+        setup_cycles=0,
+        pj_per_byte=8 * memory.read_pj / port.bits_per_cycle,
+    )
 
 
 def piece_of(homes: Homes, stage: Stage, operand: Operand) -> Tenant:
