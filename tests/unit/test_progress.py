@@ -2,6 +2,7 @@
 
 import os
 import pty
+import select
 import sys
 import time
 from collections.abc import Callable, Iterator
@@ -17,18 +18,21 @@ from tilewright.planner import PlanOptions, plan
 
 Shown = Callable[[], str]
 
+# Shorter than a bar's time from one refresh to the next, longer than what was sent takes to arrive.
+SILENCE_SECONDS = 0.05
+
 
 @contextmanager
 def terminal() -> Iterator[Shown]:
-    """A terminal in place of standard error; the value reads what it was sent so far."""
+    """A terminal in place of standard error; the value reads what it was sent since last read."""
     ours, theirs = pty.openpty()
-    os.set_blocking(ours, False)
 
     def shown() -> str:
-        try:
-            return os.read(ours, 1 << 16).decode()
-        except BlockingIOError:
-            return ""
+        # A terminal hands over 4 KiB at most at a time, and not at once: read until it is silent.
+        parts = []
+        while select.select([ours], [], [], SILENCE_SECONDS)[0]:
+            parts.append(os.read(ours, 1 << 16))
+        return b"".join(parts).decode()
 
     before = sys.stderr
     with os.fdopen(theirs, "w") as stream:
