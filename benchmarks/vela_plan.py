@@ -3,9 +3,10 @@
     python benchmarks/vela_plan.py NETWORK MACHINE OBJECTIVE [SRAM_BYTES]
 
 `plan_cpu_s` is the CPU of planning alone, with everything imported and the files read, and
-`check_cpu_s` that part of it in which the finished plan is checked. Vela leaves the conversion of a
-floating-point input or output to the CPU and does not count its traffic: with the objective
-`traffic` the plan is of the network without them; `conversions` says how many.
+`check_cpu_s` that part of it in which the finished plan is checked. What is refused is planned
+again with `thorough`, and the CPU of both counts. Vela leaves the conversion of a floating-point
+input or output to the CPU and does not count its traffic: with the objective `traffic` the plan is
+of the network without them; `conversions` says how many.
 """
 
 import json
@@ -29,18 +30,22 @@ def main(arguments: list[str]) -> None:
     machine = tilewright.load_machine(arguments[1])
     limits = tuple(("sram", int(size)) for size in arguments[3:])
     options = PlanOptions(objective=arguments[2], memory_limits=limits)  # type: ignore[arg-type]
-    steps: dict[str, float] = {}
+    figures: dict[str, Any] = {}
     start = time.process_time()
-    try:
-        made = plan(network, machine, options, lambda s: steps.update({s: time.process_time()}))
-        end = time.process_time()
-    except TilewrightError as error:
-        end = time.process_time()
-        figures: dict[str, Any] = {"error": error.problems[0].message}
-    else:
-        figures = {**told(made), "conversions": len(read.ops) - len(network.ops)}
+    for thorough in (False, True):
+        steps: dict[str, float] = {}
+        watch = lambda step, to=steps: to.update({step: time.process_time()})  # noqa: E731
+        try:
+            made = plan(network, machine, replace(options, thorough=thorough), watch)
+        except TilewrightError as error:
+            end = time.process_time()
+            figures = {"error": error.problems[0].message}
+        else:
+            end = time.process_time()
+            figures = {**told(made), "conversions": len(read.ops) - len(network.ops)}
+            break
     spent = {"plan_cpu_s": end - start, "check_cpu_s": end - steps.get("check", end)}
-    print(json.dumps({**figures, **spent}))
+    print(json.dumps({**figures, **spent, "thorough": thorough}))
 
 
 def without_conversions(network: tilewright.Network) -> tilewright.Network:
@@ -135,7 +140,8 @@ def feature_map_bytes(made: tilewright.Plan) -> int:
                 role = "constant" if roles[buffer.tensor] == "constant" else "other"
                 bytes_of[role] += int(min(size_of(program, access), found))
     charged = sum(sum(made.traffic_bytes.get(name, (0, 0))) for name in outside)
-    if sum(bytes_of.values()) != charged:
+    # Weights that stream are read again for every block.
+    if sum(bytes_of.values()) > charged:
         raise SystemExit(f"transfers of {bytes_of} bytes are charged as {charged}")
     return bytes_of["other"]
 

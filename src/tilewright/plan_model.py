@@ -69,7 +69,7 @@ class PlanOptions:
     """Whether plans for smaller scratchpads are all made, too: more memory is then never worse.
     Sizes are m * 2^k with m from 8 to 15, as long as the network is cut into no more than 5,000
     tiles. For the objective `memory`: whether less is looked for, with strips and ops that run
-    again."""
+    again. Where nothing fits: whether many strips are looked for, however long that takes."""
     checked: bool = True
     """Whether the plan is checked before it is returned."""
 

@@ -5,7 +5,7 @@ plan that is found for it becomes one of the network itself, and is checked as s
 """
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import islice
 from math import inf
@@ -13,7 +13,7 @@ from math import inf
 from tilewright.errors import InfeasibleError
 from tilewright.machine.model import Machine
 from tilewright.network.graph import Network, Op
-from tilewright.plan_drafts import Draft, Drafts
+from tilewright.plan_drafts import Candidate, Draft, Drafts
 from tilewright.plan_memory import cut_to
 from tilewright.plan_model import Plan
 from tilewright.program.cascade import Strategy
@@ -23,8 +23,9 @@ from tilewright.replay.check import check
 from tilewright.strategy.again import Again, Copied, Waits, both, unchanged
 from tilewright.strategy.choose import ChooseOptions
 from tilewright.strategy.patches import Patches, StripFigures, Strips, patched
-from tilewright.strategy.strip_search import StripSearch, with_more
+from tilewright.strategy.strip_search import GREAT, USUAL, Effort, StripSearch, with_more
 from tilewright.strategy.unpatched import (
+    may_be_unpatched,
     original_name,
     unpatched,
     unpatched_stages,
@@ -52,6 +53,9 @@ if that does not fit in the end."""
 
 POOR = 1.7
 """A plan that takes longer than this factor of what seems possible is also made in more strips."""
+
+MUCH_MOVED = 2
+"""So is one that moves so many times as much as it must: steps may be larger in more strips."""
 
 HOPE = 1.2
 """Not in so many that they seem to take more than this factor of what fewer seem to take."""
@@ -89,6 +93,9 @@ MOST_STAGES = 44
 
 MANY_TILES = 50_000
 """A plan of more tiles is not worth the time that it takes to make it."""
+
+MOST_TILES = 400_000
+"""Unless whatever fits is looked for, however long that takes."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -140,9 +147,13 @@ def plan_computing_again(planning: Planning) -> Plan | None:
     # What is not there as a whole has to be made and read within one cascade.
     long = replace(options, forgets=True, most_stages=MOST_STAGES)
     apart = _readers_apart(planning, long)
-    if apart.again:
-        return _Copying(planning, LIKELY, long).plan_of(apart)
-    return _Copying(planning, LIKELY, replace(long, most_stages=MANY_STAGES)).plan_of(whole)
+    if not apart.again:
+        return _Copying(planning, LIKELY, replace(long, most_stages=MANY_STAGES)).plan_of(whole)
+    plan = _Copying(planning, LIKELY, long).plan_of(apart)
+    if plan is None and drafts.options.thorough:
+        drafts.watcher("many strips")
+        plan = _first_plan(_state(apart, planning, LIKELY, long, GREAT))
+    return plan
 
 
 def _readers_apart(planning: Planning, options: ChooseOptions) -> Copied:
@@ -228,17 +239,25 @@ def _ways(state: _State) -> list[Again]:
     return sorted(worthwhile, key=lambda way: 2 * way.waiting_bytes > search.room)
 
 
-def _state(copied: Copied, planning: Planning, part: float, options: ChooseOptions) -> _State:
+def _state(
+    copied: Copied,
+    planning: Planning,
+    part: float,
+    options: ChooseOptions,
+    effort: Effort = USUAL,
+) -> _State:
     """A network with copies, its ops in an order of its own."""
     network = copied.patches.network
     order = planning.order_of(network)
     drafts_on = planning.drafts_of(network, order)
     again = replace(planning, network=network, order=order, drafts_on=drafts_on)
-    search = _search(again, part, options)
+    search = _search(again, part, options, effort)
     return _State(copied, again, part, search, planning.drafts_on(planning.machine))
 
 
-def _search(planning: Planning, part: float, options: ChooseOptions) -> StripSearch:
+def _search(
+    planning: Planning, part: float, options: ChooseOptions, effort: Effort = USUAL
+) -> StripSearch:
     """A search for strips in a part of the scratchpads."""
     smaller = cut_to(planning.machine, part)
 
@@ -248,7 +267,7 @@ def _search(planning: Planning, part: float, options: ChooseOptions) -> StripSea
         on = planning.drafts_on if is_whole else planning.drafts_of(network, order)
         return on(smaller).prepared
 
-    return StripSearch(planning.network, planning.order, options, prepared_of)
+    return StripSearch(planning.network, planning.order, options, prepared_of, effort)
 
 
 def _first_plan(state: _State) -> Plan | None:
@@ -261,7 +280,7 @@ def _first_plan(state: _State) -> Plan | None:
         if plan is not None or has_too_many or not state.search.proposals:
             break
         part = less * state.part
-        search = _search(state.planning, part, state.search.options)
+        search = _search(state.planning, part, state.search.options, state.search.effort)
         plan = _first_proposed(replace(state, search=search))
     return plan
 
@@ -281,17 +300,18 @@ def _in_so_many_or_more(strips: Strips, state: _State) -> list[tuple[Patches, Pl
     """The plan of a network in strips, and if it waits for long, plans in more of them, which have
     narrower rows and need less room; the fastest one first."""
     first = _cut(strips, state)
-    plan = None if first is None else _unchecked(first.drafts_on, state)
+    plan = None if first is None else _unchecked(first, state)
     if first is None or plan is None:
         return []
     found, n_tasks = [(first.patches, plan)], len(plan.program.tasks)
-    if plan.cycles <= POOR * first.cycles:
+    moves_much = plan.outside_bytes > MUCH_MOVED * state.original.prepared.bounds.traffic_bytes
+    if plan.cycles <= POOR * first.cycles and not moves_much:
         return found
     others = [_cut(more, state) for more in with_more(strips)] if n_tasks < MOST_TASKS else []
     hopeful = [cut for cut in others if cut is not None and cut.cycles < HOPE * first.cycles]
     for other in sorted(hopeful, key=lambda cut: cut.cycles):
         fastest = min(one.cycles for _, one in found)
-        plan = _unchecked(other.drafts_on, state, fastest) if n_tasks < MOST_TASKS else None
+        plan = _unchecked(other, state, fastest) if n_tasks < MOST_TASKS else None
         if plan is not None:
             found.append((other.patches, plan))
             n_tasks += len(plan.program.tasks)
@@ -362,12 +382,11 @@ def _original(figures: StripFigures, copies: Patches) -> StripFigures:
     )
 
 
-def _unchecked(
-    drafts_on: Callable[[Machine], Drafts], state: _State, most_cycles: float = inf
-) -> Plan | None:
+def _unchecked(cut: _Cut, state: _State, most_cycles: float = inf) -> Plan | None:
     """The best plan of what the choice of cascades proposes, not checked; None if there is none, or
     none that takes less than these cycles."""
-    machine, options = state.planning.machine, state.search.options
+    machine, options, drafts_on = state.planning.machine, state.search.options, cut.drafts_on
+    patches = both(state.copied.patches, cut.patches)
 
     def drafts_for(part: float = 1.0, fill: float = 0.0) -> Drafts:
         drafts = drafts_on(cut_to(machine, part))
@@ -386,25 +405,38 @@ def _unchecked(
     if first is not None and smaller is not None and smaller.cycles < HOPE * first.cycles:
         quick.append(smaller)
     tried: dict[Strategy, None] = {}
-    for fill in FILLS if options.forgets else FILLS[-1:]:
+    is_great = state.search.effort.is_great
+    # Large programs take long to make: what fits first has to do.
+    fills = FILLS[is_great:] if options.forgets else FILLS[-1:]
+    most_tiles = MOST_TILES if is_great else MANY_TILES
+    for fill in fills:
         frugal = drafts_for(LIKELY if options.forgets else 1.0, fill).chosen("memory")
         proposals = dict.fromkeys(found.strategy for found in (*quick, frugal) if found is not None)
         untried = [strategy for strategy in proposals if strategy not in tried]
         tried.update(proposals)
         for part in (1.0, SNUG):
-            best = _best_draft(drafts_for(part), untried, most_cycles)
+            found = _candidates(drafts_for(part), untried, most_tiles, most_cycles)
+            told = (c for c in found if may_be_unpatched(c.lowered.program, patches))
+            best = _best_draft(drafts_for(part), told)
             if best is not None:
                 return drafts_for().finished(best)
     return None
 
 
-def _best_draft(drafts: Drafts, strategies: Sequence[Strategy], most_cycles: float) -> Draft | None:
-    """The best draft of some strategies, if one fits and may take less than these cycles."""
-    best: Draft | None = None
+def _candidates(
+    drafts: Drafts, strategies: Sequence[Strategy], most_tiles: int, most_cycles: float
+) -> Iterator[Candidate]:
+    """The programs of some strategies that may take less than these cycles."""
     for strategy in strategies:
-        candidate = drafts.candidate(drafts.goal, strategy, MANY_TILES, most_cycles=most_cycles)
-        if candidate is None or candidate.least.order_cycles >= most_cycles:
-            continue
+        found = drafts.candidate(drafts.goal, strategy, most_tiles, most_cycles=most_cycles)
+        if found is not None and found.least.order_cycles < most_cycles:
+            yield found
+
+
+def _best_draft(drafts: Drafts, candidates: Iterable[Candidate]) -> Draft | None:
+    """The best draft of some candidates, if one fits."""
+    best: Draft | None = None
+    for candidate in candidates:
         found = drafts.draft(candidate, best)
         if found is None and best is None:
             found = drafts.draft_in_order(candidate, tight=True)

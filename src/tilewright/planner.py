@@ -14,7 +14,13 @@ from tilewright.network.graph import Network, Op
 from tilewright.plan_drafts import Drafts, KnownChoices
 from tilewright.plan_memory import plan_in_least_memory, with_what_would_do
 from tilewright.plan_model import Plan, PlanObjective, PlanOptions, Watcher
-from tilewright.plan_patches import LIKELY, Planning, plan_computing_again, plan_in_strips
+from tilewright.plan_patches import (
+    LIKELY,
+    MUCH_MOVED,
+    Planning,
+    plan_computing_again,
+    plan_in_strips,
+)
 from tilewright.plan_rungs import plan_of_rung
 from tilewright.plan_search import best_plan
 from tilewright.plan_sizes import best_of_sizes, least_of_sizes, most_tiles, value_of
@@ -83,7 +89,7 @@ def plan(
 def _in_still_less(known: Plan, sizes: "_Sizes") -> Plan:
     """The plan in the least memory, with strips and ops that run again where that takes less."""
     options, watcher = sizes.how
-    quick = replace(options, objective="latency", checked=False)
+    quick = replace(options, objective="latency", checked=False, thorough=False)
     others = _Sizes(sizes.network, sizes.machine, (quick, watcher))
     whole = sizes.drafts_on(sizes.machine).prepared
     return least_of_sizes(others.plan_if_any, known, whole, options)
@@ -99,7 +105,8 @@ def _thorough_plan(
     pads = [(m.name, whole[m.name]) for m in limited.memories if m.role == "scratchpad"]
     unlimited = with_memory_limits(limited, tuple(pads))
     # The best one is checked in the end.
-    sizes = _Sizes(network, unlimited, (replace(options, checked=False), watcher))
+    quick = replace(options, checked=False, thorough=False)
+    sizes = _Sizes(network, unlimited, (quick, watcher))
 
     def plan_on(other: Machine) -> Plan | None:
         drafts = sizes.drafts_on(other)
@@ -237,8 +244,10 @@ def _planned(planning: Planning, *, is_tight: bool) -> Plan:
         if in_strips is None:
             raise
         return in_strips
-    poor = POOR_OF_FEW if len(found.program.tasks) <= FEW_TASKS else POOR
-    if chosen is None or found.cycles <= poor * chosen.cycles:
+    has_few_tasks = len(found.program.tasks) <= FEW_TASKS
+    poor = POOR_OF_FEW if has_few_tasks else POOR
+    moves_much = found.outside_bytes > MUCH_MOVED * found.roofline.traffic_bytes and has_few_tasks
+    if chosen is None or (found.cycles <= poor * chosen.cycles and not moves_much):
         return found
     in_strips = plan_in_strips(planning, ROOMY)
     return found if in_strips is None else min(found, in_strips, key=value_of)

@@ -9,6 +9,7 @@ import gzip
 import json
 from collections import Counter
 from collections.abc import Iterator
+from dataclasses import replace
 from fractions import Fraction
 from math import isclose
 from typing import Any, Final
@@ -20,7 +21,7 @@ import tilewright
 from tilewright.mapping.ethos_u.accesses import access_cycles, element_accesses
 from tilewright.mapping.ethos_u.blocks import BlockChoice, choose_block
 from tilewright.mapping.ethos_u.configuration import CONFIGURATIONS, Configuration, Shape
-from tilewright.mapping.ethos_u.cycles import operation_cycles
+from tilewright.mapping.ethos_u.cycles import SCALE_BYTES, operation_cycles
 from tilewright.mapping.ethos_u.operation import (
     Activation,
     Arithmetic,
@@ -183,6 +184,24 @@ def test_memories_are_busy_as_long_with_feature_maps(run: str) -> None:
             busy[memory.name] += cycles
         told = {name: op["cyc"][ACCESS_COLUMNS[name]] for name in busy}
         assert all(isclose(busy[name], told[name], rel_tol=1e-9) for name in busy), op["name"]
+
+
+@pytest.mark.parametrize("run", RUNS)
+def test_weights_that_stream_keep_their_memory_busy_as_long(run: str) -> None:
+    configuration, ops = records(run)
+    for op in ops:
+        if op["wbuf"] or not op["enc_weights"] or "Flash" not in op.get("w_area", ""):
+            continue
+        lies = storages(op, configuration)
+        streams = replace(lies, weights=lies.scales)
+        found = dict(access_cycles(whole(op), recorded_block(op), configuration, streams))
+        *_, weights, scales = op["access"][:5]
+        # What Vela reads is encoded, all but the scales.
+        encoded = (op["enc_weights"] - SCALE_BYTES * scales) / op["w_orig"]
+        told = op["cyc"]["off_chip_flash_access"] - SCALE_BYTES * scales
+        ours = found[lies.scales] - SCALE_BYTES * scales
+        assert isclose(ours * encoded, told, rel_tol=1e-9), op["name"]
+        assert ours == weights
 
 
 def with_known_places(ops: list[Any]) -> Iterator[Any]:

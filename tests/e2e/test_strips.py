@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
+from tests.brought import without_bypass
 from tests.reference_data import ABSENT, REFERENCE_DATA
 
 from tilewright import load_machine, load_network, plan, plan_patches
@@ -22,7 +23,7 @@ from tilewright.planner import Plan
 from tilewright.program.strips import strip_of
 from tilewright.replay.verify import verify
 from tilewright.strategy.choose import ChooseOptions
-from tilewright.strategy.strip_search import StripSearch
+from tilewright.strategy.strip_search import USUAL, Effort, StripSearch
 
 MOBILENET = REFERENCE_DATA / "models" / "coral_mobilenet_v2_1.0_224_quant.tflite"
 SIZE_BYTES = 1_408
@@ -49,7 +50,8 @@ def lenet() -> Plan:
 
 
 def with_sram(machine: str, size_bytes: int) -> Machine:
-    return with_memory_limits(load_machine(machine), (("sram", size_bytes),))
+    """A machine of which all weights take room, so that there is little of it left."""
+    return without_bypass(with_memory_limits(load_machine(machine), (("sram", size_bytes),)))
 
 
 def test_a_network_fits_in_strips_where_it_does_not_else() -> None:
@@ -155,9 +157,11 @@ def test_where_strips_take_too_many_tiles_no_more_of_them_are_tried(
     parts: list[float] = []
     search = plan_patches._search
 
-    def watched(planning: Planning, part: float, options: ChooseOptions) -> StripSearch:
+    def watched(
+        planning: Planning, part: float, options: ChooseOptions, effort: Effort = USUAL
+    ) -> StripSearch:
         parts.append(part)
-        return search(planning, part, options)
+        return search(planning, part, options, effort)
 
     monkeypatch.setattr(plan_patches, "_search", watched)
     monkeypatch.setattr(plan_patches, "MANY_TILES", 1)

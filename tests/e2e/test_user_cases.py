@@ -45,6 +45,7 @@ MENDED_BY_FIXES = (
 ONLY_WARNINGS = ("duplicate_keys", "on_chip_only", "suspicious")
 NEED_THOUGHT = (
     "bare_numbers",
+    "bypass_faults",
     "dims_and_sizes",
     "ends_misshapen",
     "ends_unknown",

@@ -45,6 +45,7 @@ OPERATIONS = st.builds(
     upscaling=st.sampled_from(("none", "nearest", "zeros")),
     has_scalar=st.just(False),
     is_scaled=st.booleans(),
+    weight_bits=st.sampled_from((4, 8, 16)),
 )
 ELEMENTWISE = st.builds(
     Operation,
@@ -62,6 +63,7 @@ ELEMENTWISE = st.builds(
     upscaling=st.just("none"),
     has_scalar=st.booleans(),
     is_scaled=st.just(True),
+    weight_bits=st.just(8),
 )
 TIMINGS = st.builds(
     MemoryTiming,
@@ -83,11 +85,13 @@ MEMBERS = st.builds(
 @st.composite
 def cases(draw: st.DrawFn) -> tuple[Operation, EthosU, Storages]:
     ethos_u = draw(MEMBERS)
+    streams = draw(st.booleans())
     storages = Storages(
         input=Storage(ethos_u.near, draw(FORMATS)),
         output=Storage(ethos_u.near, draw(FORMATS)),
         second_input=Storage(draw(st.sampled_from((ethos_u.near, ethos_u.far))), draw(FORMATS)),
-        scales=ethos_u.near,
+        scales=ethos_u.far if streams else ethos_u.near,
+        weights=ethos_u.far if streams else None,
     )
     return draw(OPERATIONS | ELEMENTWISE), ethos_u, storages
 
@@ -138,7 +142,7 @@ def test_figures_that_are_no_operation_are_refused() -> None:
     with pytest.raises(TypeError):
         _ethos_u.cycles((1, 2, 3), array("q"))
     with pytest.raises(ValueError, match="no figures of an operation"):
-        _ethos_u.cycles((0,) * 27, array("q"))
-    one = (0, *[1] * 6, 0, 0, 0, 8, 8, *[1] * 6, *[0] * 9)
+        _ethos_u.cycles((0,) * 29, array("q"))
+    one = (0, *[1] * 6, 0, 0, 0, 8, 8, *[1] * 6, *[0] * 11)
     with pytest.raises(ValueError, match="no figures of a member"):
         _ethos_u.cycles(one, array("q"))

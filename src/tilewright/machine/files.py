@@ -142,6 +142,7 @@ class _MemoryFile(FileModel):
     banks: Positive = 1
     leakage_pw_per_bit: Area = 0.0
     sharing: dict[str, str] = new(dict)
+    bypass: list[OperandName] = new(list)
 
 
 class MemoryFile(_MemoryFile):

@@ -18,6 +18,7 @@ from tilewright.machine.model import (
     INPUT_OPERANDS,
     OUTPUT_OPERAND,
     SCRATCHPAD_BITS,
+    WEIGHTS,
     Memory,
     MemoryRole,
     Operand,
@@ -165,7 +166,21 @@ def _memory(
         banks=file.banks,
         forces_double_buffering=file.force_double_buffering,
         sharing=sharing,
+        bypass=_bypass(reader, (*at, "bypass"), file),
     )
+
+
+def _bypass(reader: Reader, at: Location, file: MemoryFile | OldMemoryFile) -> tuple[Operand, ...]:
+    """Operands that may go past a memory: weights, if it holds them."""
+    expect_once(reader, at, file.bypass)
+    for i, operand in enumerate(file.bypass):
+        if operand != WEIGHTS:
+            text = f"only weights ({WEIGHTS}) can be read past a memory"
+            reader.error((*at, i), text, "remove it")
+        elif operand not in file.operands:
+            hint = "remove it: what a memory does not hold goes past it anyway"
+            reader.error((*at, i), f"the memory does not hold {operand}", hint)
+    return tuple(dict.fromkeys(file.bypass))
 
 
 def _access_pj(

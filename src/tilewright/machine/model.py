@@ -28,6 +28,7 @@ CoreModelName = Literal["ethos-u"]
 EthosUName = Literal["u55-32", "u55-64", "u55-128", "u55-256", "u65-256", "u65-512"]
 
 INPUT_OPERANDS: tuple[Operand, ...] = ("I1", "I2")
+WEIGHTS: Operand = INPUT_OPERANDS[1]
 OUTPUT_OPERAND: Operand = "O"
 
 
@@ -77,6 +78,8 @@ class Memory:
     banks: int = 1
     forces_double_buffering: bool = False
     sharing: tuple[Sharing, ...] = ()
+    bypass: tuple[Operand, ...] = ()
+    """What the array may also read past it, straight from the external memory above."""
 
     @property
     def size_bytes(self) -> int:

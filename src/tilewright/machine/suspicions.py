@@ -6,7 +6,7 @@ from math import prod
 
 from tilewright.document import Location, dotted
 from tilewright.errors import Problem
-from tilewright.machine.model import SCRATCHPAD_BITS, Machine, Memory
+from tilewright.machine.model import SCRATCHPAD_BITS, WEIGHTS, Core, Machine, Memory
 from tilewright.machine.reader import MachineReading
 from tilewright.units import format_bits
 
@@ -47,11 +47,27 @@ def _memory_warnings(
         hint = "a machine's `dma` entry has a `setup` time that is used"
         yield _warning(reading, (*place, "latency"), text, hint)
     cores = [core for core in machine.cores if memory in machine.levels(core)]
+    if (
+        memory.bypass
+        and WEIGHTS in memory.operands
+        and not any(_leads_past(machine, core, memory) for core in cores)
+    ):
+        text = "nothing can be read past it: weights come from no external memory above"
+        yield _warning(reading, (*place, "bypass"), text, "remove it")
     missing = [d for d, _ in cores[0].array.dims if d not in memory.served_dims] if cores else []
     if memory.role == "external" and missing and cores:
         copies = prod(cores[0].array.sizes[dim] for dim in missing)
         text = f"does not serve {', '.join(missing)}: there are {copies} of this memory"
         yield _warning(reading, (*place, "served_dimensions"), text, "list every array dimension")
+
+
+def _leads_past(machine: Machine, core: Core, memory: Memory) -> bool:
+    """Whether weights lie in an external memory above a scratchpad that they may go past."""
+    chain = machine.chain(core, WEIGHTS)
+    if memory not in chain or memory.role != "scratchpad":
+        return False
+    above = chain[chain.index(memory) + 1 :]
+    return any(m.role == "external" and m.port(WEIGHTS, "tl") is not None for m in above)
 
 
 def _readable(memories: Iterable[Memory]) -> list[Memory]:

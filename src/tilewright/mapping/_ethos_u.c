@@ -15,9 +15,11 @@ static int is_operation(const Operation *o)
 {
     return o->engine >= 0 && o->engine < ENGINES && is_shape(o->input) && is_shape(o->output) &&
            (is_shape(o->second) || !(o->second.height | o->second.width | o->second.depth)) &&
-           o->input_bits >= 8 && o->output_bits >= 8 && o->taps_high > 0 && o->taps_wide > 0 &&
+           o->input_bits >= 8 && o->output_bits >= 8 && o->weight_bits >= 0 &&
+           o->weight_bits <= 64 && o->taps_high > 0 && o->taps_wide > 0 &&
            o->stride_high >= 0 && o->stride_wide >= 0 && o->dilation_high >= 0 &&
-           o->dilation_wide >= 0 && o->second_memory >= 0 && o->second_memory < MEMORIES;
+           o->dilation_wide >= 0 && o->second_memory >= 0 && o->second_memory < MEMORIES &&
+           o->weights_memory >= 0 && o->weights_memory < MEMORIES;
 }
 
 static int is_small(const Operation *o)

@@ -136,7 +136,7 @@ static double computing_cycles(const Operation *o, const Member *m, const Block 
     double summing = summing_cycles(o, m, b);
     double leaving = (double)parts_of(leaving_figure(o, m) * elements_of(part), m->elements);
     if (has_weights(o)) {
-        int64_t waiting = SCALE_BYTES * part.depth * m->memories[0].read_latency;
+        int64_t waiting = SCALE_BYTES * part.depth * m->memories[o->weights_memory].read_latency;
         leaving = larger(leaving, (double)waiting / 256);
     }
     double least = (moving_cycles(o, m, b) + leaving + summing) * LEAST_SHARE;
@@ -156,7 +156,20 @@ static int64_t elementwise_reads(const Operation *o, Shape shape)
     return stored_depth(1, o->input_in_bricks);
 }
 
-/* Cycles that the busiest memory needs for feature maps. */
+/* Bytes of the weights and scales that come from another memory than feature maps. */
+static int64_t streamed_bytes(const Operation *o, const Block *b)
+{
+    if (!o->weights_memory || !has_weights(o)) return 0;
+    int64_t blocks = parts_of(o->output.height, b->output.height) *
+                     parts_of(o->output.width, b->output.width);
+    int64_t weights = kernel_elements(o) * o->input.depth * blocks;
+    if (!keeps_depth(o))
+        weights *= least_of(b->output.depth, o->output.depth) *
+                   parts_of(o->output.depth, b->output.depth);
+    return weights * o->weight_bits / 8 + SCALE_BYTES * o->output.depth;
+}
+
+/* Cycles that the busiest memory needs for feature maps, and for weights that stream. */
 static double access_cycles(const Operation *o, const Member *m, const Block *b)
 {
     int64_t input, second = 0;
@@ -180,6 +193,9 @@ static double access_cycles(const Operation *o, const Member *m, const Block *b)
         busy_cycles(second * o->input_bits / 8, far,
                     read_length(b->input, o->input_bits, o->second_in_bricks));
     busy[0] += busy_cycles(output * o->output_bits / 8, near, write_length(o, m, b->output));
+    const Memory *origin = &m->memories[o->weights_memory];
+    busy[o->weights_memory] +=
+        (double)streamed_bytes(o, b) / ((double)origin->bytes / (double)origin->cycles);
     return larger(ceil(busy[0]), ceil(busy[1]));
 }
 

@@ -25,9 +25,10 @@ typedef struct {
     int64_t stride_high, stride_wide;
     int64_t dilation_high, dilation_wide;
     int64_t arithmetic, activation, upscaling;
-    int64_t has_scalar, is_scaled;
+    int64_t has_scalar, is_scaled, weight_bits;
     int64_t input_in_bricks, output_in_bricks, second_in_bricks;
     int64_t second_memory;
+    int64_t weights_memory; /* of weights and scales; the first one's are not counted */
 } Operation;
 
 typedef struct {

@@ -92,11 +92,13 @@ def hierarchy_of(
     core: Core,
     links: Mapping[str, str],
     tops: Mapping[str, str] | None = None,
+    passed: Mapping[str, str] | None = None,
 ) -> Hierarchy:
     """The levels of a core for operands linked as `links`; `tops` names an operand's top memory.
 
-    An operand without an entry in `tops` is streamed from the topmost memory that holds it. Letters
-    of a level stand in the order of `tops`, then in the memory's order.
+    An operand without an entry in `tops` is streamed from the topmost memory that holds it, past
+    the memory that `passed` names. Letters of a level stand in the order of `tops`, then in the
+    memory's order.
 
     Raises:
         ValueError: an operand has no memory at all, or not the one that should be its top.
@@ -120,6 +122,7 @@ def hierarchy_of(
             for carrier in dict.fromkeys([*first, *memory.operands])
             for letter in links
             if links[letter] == carrier in memory.operands and i <= reach[letter]
+            if memory.name != (passed or {}).get(letter)
         ]
         if letters:
             levels.append((memory, tuple(letters)))

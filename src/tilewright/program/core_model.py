@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from tilewright.machine.model import OUTPUT_OPERAND
+from tilewright.machine.model import OUTPUT_OPERAND, WEIGHTS
 from tilewright.mapping.ethos_u.configuration import CONFIGURATIONS
 from tilewright.mapping.ethos_u.formats import feature_map_formats
 from tilewright.mapping.ethos_u.tile_cycles import (
@@ -26,6 +26,8 @@ class CoreModelCosts:
     network: Network
     ethos_u: EthosU
     kinds: StageKinds
+    holds_weights: bool
+    """Whether weights lie in a scratchpad, unless a stage lets them stream."""
     _found: dict[object, int | None] = field(default_factory=dict)
     _ops: dict[str, tuple[TiledOp, ...]] = field(default_factory=dict)
     _fewest: dict[str, float | None] = field(default_factory=dict)
@@ -43,6 +45,7 @@ class CoreModelCosts:
                 lengths=lengths,
                 is_continued=sums[0],
                 is_unfinished=sums[1],
+                streams=stage.streams or not self.holds_weights,
             )
             self._found[key] = tile_cycles(tile, self.ethos_u)
         return self._found[key]
@@ -68,7 +71,7 @@ def core_model_costs(network: Network, places: Places) -> CoreModelCosts | None:
     near = places.home(OUTPUT_OPERAND) or places.home("I1")
     if model is None or near is None:
         return None
-    origin = places.origin("I2")
+    origin = places.origin(WEIGHTS)
     external = [m for m in places.machine.memories if origin and m.name == origin.memory]
     formats = feature_map_formats(network)
     ethos_u = EthosU(
@@ -77,4 +80,5 @@ def core_model_costs(network: Network, places: Places) -> CoreModelCosts | None:
         far=memory_timing(external[0] if external else near),
         formats=formats,
     )
-    return CoreModelCosts(network, ethos_u, StageKinds(network, formats))
+    holds_weights = places.home(WEIGHTS) is not None
+    return CoreModelCosts(network, ethos_u, StageKinds(network, formats), holds_weights)

@@ -27,7 +27,7 @@ Sharing = MutableMapping[tuple[str, Box], tuple[int, ...]]
 """Cores that want the same box of a tensor, where there are several cores."""
 
 KnownTiles = dict[tuple[int, tuple[bool, ...]], StageTiles]
-"""Tiles by stage, and by which of its constants come once for all tiles of a core."""
+"""Tiles by stage, whether its constants stream, and which come once for all tiles of a core."""
 
 Columns = Sequence[Sequence[Tile]]
 """The tiles of each core."""
@@ -130,8 +130,18 @@ class Emitter:
             if number not in flow.reducing:
                 self._writes.forget_sums(self._tiles_of(number).uses)
             self._reads.forget(passing[number])
+            if self._forgets:
+                self._forget_slices(number)
         self._held.end_cascade()
         self._reads.look_again()
+
+    def _forget_slices(self, number: int) -> None:
+        """Let slices go that a stage has read: for its next rows they are made again."""
+        for use in self._tiles_of(number).uses.inputs:
+            pieces = self._held.pieces.get(use.root)
+            if pieces is not None and pieces.slicing is not None:
+                pieces.forget()
+                self._reads.look_again()
 
     def _passing_constants(self, flow: Flow, number: int) -> list[str]:
         """Constants that come again in every turn of a stage, those of what it lets make too."""
@@ -151,7 +161,8 @@ class Emitter:
     def _tiles_of(self, number: int) -> StageTiles:
         if number not in self._tiles:
             stage = self.stages[number]
-            key = number, tuple(self.homes.comes_whole(stage, operand) for operand in stage.inputs)
+            whole = (self.homes.comes_whole(stage, operand) for operand in stage.inputs)
+            key = number, (stage.streams, *whole)
             if key not in self.known_tiles:
                 self.known_tiles[key] = StageTiles(stage_uses(self.homes, stage))
             self._tiles[number] = self.known_tiles[key]
@@ -221,6 +232,9 @@ class Emitter:
         return places.routes.get((origin.name, places.named(home.name, 0).name))
 
     def _constant_bytes(self, number: int) -> int:
+        """Bytes of the constants that are brought for a stage."""
+        if self.stages[number].streams:
+            return 0
         tensors = [self.homes.network.by_name[o.tensor] for o in self.stages[number].inputs]
         return sum(t.size_bytes for t in tensors if t.role == "constant")
 

@@ -1,11 +1,11 @@
 """Where stages want their operands, where tensors lie that are kept, and where all others are."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from tilewright.machine.model import OUTPUT_OPERAND
+from tilewright.machine.model import OUTPUT_OPERAND, WEIGHTS
 from tilewright.network.graph import Network, Operand
-from tilewright.program.boxes import shifted, whole
+from tilewright.program.boxes import Ranges, shifted, touched, whole
 from tilewright.program.model import Box, Route, Space
 from tilewright.program.places import Places
 from tilewright.program.stages import Stage, Storage
@@ -39,6 +39,12 @@ class Homes:
             return lies.root, whole(self.network.by_name[lies.root].shape)
         return lies.root, shifted(box, lies.origin)
 
+    def made_by(self, operand: Operand, parts: Sequence[Ranges]) -> Iterator[Box]:
+        """What each core makes of a result, where it lies in its storage."""
+        shape = self.network.by_name[operand.tensor].shape
+        for ranges in parts:
+            yield self.root_box(operand.tensor, touched(operand, ranges, shape))[1]
+
     def is_constant(self, tensor: str) -> bool:
         """Whether a tensor is a constant of the network."""
         return self.network.by_name[tensor].role == "constant"
@@ -47,6 +53,8 @@ class Homes:
         """The memory in which a stage wants an operand; None: it reads or writes it outside."""
         constant = self.is_constant(operand.tensor)
         if constant and stage.op.kind == "gather" and stage.op.searches(operand):
+            return None
+        if constant and stage.streams and self._goes_past(operand):
             return None
         if stage.worker == "array" and operand.name in CARRIERS:
             carrier = CARRIERS[operand.name]
@@ -58,6 +66,22 @@ class Homes:
             return ANYWHERE
         home = self.places.home(carrier)
         return None if home is None else home.name
+
+    def _goes_past(self, operand: Operand) -> bool:
+        """Whether a constant goes past the scratchpads if weights do; biases, where the model of a
+        core says that they come with the weights."""
+        return CARRIERS.get(operand.name) == WEIGHTS or self.places.core.model is not None
+
+    def may_stream(self, stage: Stage) -> bool:
+        """Whether a stage has weights that the array can read past the scratchpads."""
+        return (
+            self.places.weights_may_stream
+            and stage.worker == "array"
+            and any(
+                CARRIERS.get(operand.name) == WEIGHTS and self.is_constant(operand.tensor)
+                for operand in stage.inputs
+            )
+        )
 
     def memory_of_tiles(self, memory: str) -> str:
         """The scratchpad of tiles that come from outside to wherever a stage wants them."""
@@ -111,6 +135,13 @@ class Homes:
         far = self.places.destination() or self.places.overflow()
         near = self.places.named(memory, 0).name
         return self.places.routes.get((near, far.name if far else ""))
+
+    def way_out_cycles(self, root: str, size_bytes: int) -> float:
+        """Cycles of the transfers of a tensor that is sent out, at its other end."""
+        overflow = self.places.overflow()
+        assert overflow is not None
+        route = self.places.routes[self.places.named(self.of_kept(root), 0).name, overflow.name]
+        return 2 * size_bytes / float(route.bytes_per_cycle)
 
     def aligned(self, size: int, memory: str) -> int:
         """Bytes that a buffer takes in a memory."""

@@ -7,6 +7,7 @@ from typing import NamedTuple
 from tilewright.program.boxes import Ranges
 from tilewright.program.cascade import Flow, Roll
 from tilewright.program.model import Box, Space
+from tilewright.program.stages import Stage
 from tilewright.program.tile import Tiling
 
 
@@ -62,12 +63,17 @@ class Layout:
         }
         return replace(self, passing={number: left for number, left in passing.items() if left})
 
+    def as_run(self, stages: Sequence[Stage]) -> list[Stage]:
+        """The stages, with constants that stream where they do."""
+        pairs = zip(stages, self.tilings, strict=True)
+        return [stage.streaming if tiling.streams else stage for stage, tiling in pairs]
+
     @property
     def decisions(self) -> tuple[object, ...]:
         """All that tasks depend on: layouts with the same decisions differ in estimates alone."""
         return (
             tuple([tuple(part.items()) for parts in self.parts for part in parts]),
-            tuple([(t.order, tuple(t.lengths.items())) for t in self.tilings]),
+            tuple([(t.order, tuple(t.lengths.items()), t.streams) for t in self.tilings]),
             tuple(self.kept.items()),
             tuple(self.in_place.items()),
             tuple([(number, flow.cascade) for number, flow in self.flows.items()]),

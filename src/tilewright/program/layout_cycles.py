@@ -27,7 +27,7 @@ def least_compute_cycles(prepared: Prepared, layout: Layout) -> int:
     if model is None:
         return 0
     by_core = [0] * prepared.places.cores
-    for number, stage in enumerate(prepared.stages):
+    for number, stage in enumerate(layout.as_run(prepared.stages)):
         known: dict[Lengths, int] = {}
         for core, lengths, times in _parts(layout, number):
             if lengths not in known:

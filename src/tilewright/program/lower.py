@@ -184,9 +184,8 @@ def _come_whole(homes: Homes, stages: Sequence[Stage]) -> tuple[bool, ...]:
 
 def _emitted(prepared: Prepared, homes: Homes, layout: Layout, *, frugal: bool) -> Program:
     builder = Builder(prepared.network, prepared.places, prepared.storage)
-    emitter = Emitter(
-        homes, prepared.costs, prepared.stages, layout, builder, frugal, prepared.tiles
-    )
+    stages = layout.as_run(prepared.stages)
+    emitter = Emitter(homes, prepared.costs, stages, layout, builder, frugal, prepared.tiles)
     emitter.emit()
     return _program(prepared, builder, emitter.results())
 

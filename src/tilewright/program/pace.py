@@ -70,7 +70,9 @@ def lead_cycles(places: Places, tilings: Tilings, number: int, room: Mapping[str
     for before in range(max(0, number - LOOK_BACK), number):
         tiling = tilings.get(before)
         if tiling is not None:
-            lead = max(0.0, lead + tiling.cycles - tiling.moving_cycles)
+            # What streams leaves no time for transfers.
+            busy = tiling.cycles if tiling.streams else tiling.moving_cycles
+            lead = max(0.0, lead + tiling.cycles - busy)
     route = places.routes[origin.name, places.named(home.name, 0).name]
     lead = min(lead, max(0, room[home.name]) / 2 / float(route.bytes_per_cycle))
     # Rounded down to a power of two: stages that are alike then share their choice of tiles.

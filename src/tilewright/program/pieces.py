@@ -41,6 +41,10 @@ class Pieces:
         parts = [((start, new), True), ((new, stop), False)]
         return [(_with(missing, self.axis, rows), old) for rows, old in parts if rows[0] < rows[1]]
 
+    def forget(self) -> None:
+        """No row is there any more."""
+        self._found = {}
+
     def forget_others(self, box: Box) -> None:
         """No row but those of a box is there any more."""
         start, stop = box[self.axis]

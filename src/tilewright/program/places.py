@@ -10,6 +10,7 @@ from tilewright.errors import InputError, Problem
 from tilewright.machine.model import (
     INPUT_OPERANDS,
     OUTPUT_OPERAND,
+    WEIGHTS,
     Core,
     Direction,
     DmaEngine,
@@ -89,6 +90,15 @@ class Places:
             chain = self.machine.chain(self.core, carrier)
             found[carrier] = next((m for m in reversed(chain) if m.role == "scratchpad"), None)
         return found
+
+    @cached_property
+    def weights_may_stream(self) -> bool:
+        """Whether the array may read weights past the scratchpad in which they lie otherwise."""
+        home, origin = self.home(WEIGHTS), self.origin(WEIGHTS)
+        if home is None or WEIGHTS not in home.bypass or origin is None:
+            return False
+        above = [m for m in self._external(WEIGHTS) if m.name == origin.memory]
+        return any(memory.port(WEIGHTS, "tl") is not None for memory in above)
 
     def origin(self, carrier: str) -> Space | None:
         """Where tensors that the array reads as `carrier` come from at first."""

@@ -13,13 +13,12 @@ from itertools import islice
 from tilewright.machine.model import OUTPUT_OPERAND
 from tilewright.mapping.network import default_vector_unit
 from tilewright.network.graph import Network, Operand
-from tilewright.program.boxes import Ranges, contains, size_bytes, touched
+from tilewright.program.boxes import Ranges, contains, size_bytes
 from tilewright.program.cascade import Cascade, Flow, Roll
 from tilewright.program.cores import Shares, shared_out
 from tilewright.program.homes import ANYWHERE, Homes
 from tilewright.program.in_place import Replacement, replacements
 from tilewright.program.layout import Layout, Passing
-from tilewright.program.mapped_tiles import as_mapped
 from tilewright.program.model import Box
 from tilewright.program.pace import behind, in_step, lead_cycles
 from tilewright.program.passes import has_passes, passing_tiles
@@ -38,9 +37,11 @@ from tilewright.program.tenants import (
     slice_constants,
     slice_length,
     streamed_operands,
+    streaming_cycles,
     tenant_of,
 )
-from tilewright.program.tile import Goal, Tenant, Tiling, Work, choose
+from tilewright.program.tile import Goal, Tenant, Tiling, Work
+from tilewright.program.tile_choice import FAR_BETTER, TileChoice, better_of
 from tilewright.program.tile_cost import TileCosts
 
 
@@ -72,7 +73,6 @@ class Residence:
     gone: dict[str, None] = field(default_factory=dict)
     """Roots that are not kept, in the order in which that was decided."""
     _behind: list[set[int]] = field(default_factory=list)
-    _tilings: dict[object, tuple[Tiling | None]] = field(default_factory=dict)
     _chosen: dict[int, Tiling | None] = field(default_factory=dict)
     """By stage, what was chosen when it was last looked at."""
     _partials: dict[int, Tenant | None] = field(default_factory=dict)
@@ -129,7 +129,8 @@ class Residence:
         tiling = self._chosen[number]
         if tiling is None or number in self.flows or not has_passes(self.parts[number][0], tiling):
             return {}
-        return passing_tiles(self.work(number), tiling)
+        stage = self.stages[number].streaming if tiling.streams else None
+        return passing_tiles(self.work(number, stage), tiling)
 
     def begin(self) -> None:
         """Share ops out over the cores, and see what can be kept at all."""
@@ -287,7 +288,7 @@ class Residence:
 
     def _is_faster_without(self, number: int, root: str, now: Tiling) -> bool:
         """Whether a stage and the transfers of a tensor are quicker if that is sent out."""
-        way_out = self._way_out(root)
+        way_out = self.homes.way_out_cycles(root, self.bytes_of(root))
         if self._least_cycles(number) + way_out >= now.cycles:
             return False
         self.gone[root] = None
@@ -301,13 +302,6 @@ class Residence:
         least = None if model is None else model.fewest_cycles(self.stages[number].op)
         return least or 0.0
 
-    def _way_out(self, root: str) -> float:
-        """Cycles of a tensor's transfers at its other end."""
-        overflow, home = self.places.overflow(), self.homes.of_kept(root)
-        assert overflow is not None
-        route = self.places.routes[self.places.named(home, 0).name, overflow.name]
-        return 2 * self.bytes_of(root) / float(route.bytes_per_cycle)
-
     def overwritten(self, number: int) -> str | None:
         """The input whose place a stage's result may take: kept, and of no use to anybody else."""
         may = self._replacements.get(number)
@@ -320,40 +314,54 @@ class Residence:
         return replacements(self.homes, self.stages, self.boxes)
 
     def tiling(self, number: int) -> Tiling | None:
-        """How a stage is cut if what is not gone is kept; None if it does not fit."""
-        found, slicing = self._tiling_of(number, self.work(number)), self._slicing(number)
+        """How a stage is cut if what is not gone is kept; None if it does not fit.
+
+        Its constants stream if they may, do not last, and that seems to be better.
+        """
+        brought, streaming = self.stages[number], self._streaming(number)
+        if streaming is None:
+            return self._tiling(number, brought)
+        flow = self.flows.get(number)
+        if flow is not None and (flow.cascade.forgets or number in flow.cascade.on_demand):
+            return self._tiling(number, streaming)
+        found = self._tiling(number, brought)
+        least = max(self._least_cycles(number), streaming_cycles(self.homes, streaming))
+        if found is not None and flow is None and found.is_good(self.goal, least * FAR_BETTER):
+            return found
+        return better_of(found, self._tiling(number, streaming), in_turns=flow is not None)
+
+    def _streaming(self, number: int) -> Stage | None:
+        """A stage with constants that stream, if they may and do not last."""
+        stage, flow = self.stages[number], self.flows.get(number)
+        if not self.homes.may_stream(stage) or (flow and number in self._lasting(flow)):
+            return None
+        return stage.streaming
+
+    def _tiling(self, number: int, stage: Stage) -> Tiling | None:
+        found, slicing = self._tiles.of(stage, self.work(number, stage)), self._slicing(number)
         if slicing is None:
             return found
         if found is None:
             # Who makes the slices takes more constants for long ones.
-            found = self._tiling_of(number, self.work(number, shortest_slices=True))
+            found = self._tiles.of(stage, self.work(number, stage, shortest_slices=True))
         if found is None or slicing.loop in found.order:
             return found
         return replace(found, order=(slicing.loop, *found.order))
 
-    def _tiling_of(self, number: int, work: Work) -> Tiling | None:
-        key = work.key
-        known = self._tilings.get(key)
-        if known is None:
-            # Looked up only once more: the key takes long to hash.
-            known = self._tilings[key] = (self._choose(work, self.stages[number]),)
-        return known[0]
-
-    def _choose(self, work: Work, stage: Stage) -> Tiling | None:
-        found, quick = choose(work, self.goal), self.costs.cycles_of(stage, quickly=True)
-        exact = self.costs.cycles_of(stage, quickly=False)
-        if found is None or quick is None or exact is None or self.goal != "latency":
-            return found
-        return as_mapped(work, found, quick, exact)
+    @cached_property
+    def _tiles(self) -> TileChoice:
+        return TileChoice(self.costs, self.goal)
 
     def _slicing(self, number: int) -> Slicing | None:
         """How a stage is cut because what it reads is made in slices."""
         return self.flows[number].slicings.get(number) if number in self.flows else None
 
-    def work(self, number: int, *, shortest_slices: bool = False) -> Work:
-        """A stage as the choice of tiles sees it, for its largest part."""
-        stage = self.stages[number]
-        room = self._room(number)
+    def work(
+        self, number: int, stage: Stage | None = None, *, shortest_slices: bool = False
+    ) -> Work:
+        """A stage, given with constants that stream or not, as the choice of tiles sees it, for its
+        largest part."""
+        stage, room = stage or self.stages[number], self._room(number)
         lengths = {dim: stop - start for dim, (start, stop) in self.parts[number][0].items()}
         flow = self.flows.get(number)
         if flow is not None:
@@ -366,7 +374,7 @@ class Residence:
                 share = room[piece.memory] / parts
                 part = slice_length(piece, lengths, slicing.loop, share)
                 part = lengths[slicing.loop] = min(part, SLICE) if shortest_slices else part
-                maker = self.stages[slicing.maker]
+                maker = self._streaming(slicing.maker) or self.stages[slicing.maker]
                 for memory, size in slice_constants(self.homes, maker, slicing, part).items():
                     room[memory] -= size
             for other in self._rolling.lasting(flow, room):
@@ -378,7 +386,7 @@ class Residence:
         return Work(
             op=stage.op,
             lengths=lengths,
-            tenants=tuple(self._tenants_of(number)),
+            tenants=tuple(self._tenants_of(number, stage)),
             streamed=streamed_operands(self.homes, stage),
             room=room,
             unrolled=self.unrolled[number],
@@ -395,11 +403,11 @@ class Residence:
 
     def in_any_room(self, number: int) -> Work:
         """A stage by itself as the choice of tiles sees it, but for the room that it has."""
-        stage = self.stages[number]
+        stage = self._streaming(number) or self.stages[number]
         return Work(
             op=stage.op,
             lengths={dim: stop - start for dim, (start, stop) in self.parts[number][0].items()},
-            tenants=tuple(self._tenants_of(number)),
+            tenants=tuple(self._tenants_of(number, stage)),
             room={},
             unrolled=self.unrolled[number],
             alignment=self.places.alignment_bytes,
@@ -446,9 +454,9 @@ class Residence:
     def _lasting(self, flow: Flow) -> list[int]:
         return self._rolling.lasting(flow, self._room(flow.cascade.first))
 
-    def _tenants_of(self, number: int) -> Iterator[Tenant]:
+    def _tenants_of(self, number: int, stage: Stage) -> Iterator[Tenant]:
         """Operands of which a stage's tiles need a place beside what is kept."""
-        stage, flow = self.stages[number], self.flows.get(number)
+        flow = self.flows.get(number)
         rolls = self._rolls(flow) if flow is not None else {}
         for position, operand in enumerate((*stage.inputs, *stage.results)):
             result = position >= len(stage.inputs)
@@ -481,16 +489,9 @@ class Residence:
     def _is_stored_from_kept(self, number: int, operand: Operand) -> bool:
         """Whether no core needs a tile beside what it keeps of a result to take it outside."""
         root = self.storage[operand.tensor].root
-        if root not in self._results:
-            return True
-        shape = self.network.by_name[operand.tensor].shape
-        made = (
-            self.homes.root_box(operand.tensor, touched(operand, ranges, shape))[1]
-            for ranges in self.parts[number]
-        )
-        return all(
+        return root not in self._results or all(
             (root, core) in self.boxes and contains(self.boxes[root, core], box)
-            for core, box in enumerate(made)
+            for core, box in enumerate(self.homes.made_by(operand, self.parts[number]))
         )
 
     @cached_property

@@ -15,15 +15,17 @@ class StageKinds:
     formats: Mapping[str, str] = field(default_factory=dict)
     """By tensor, how its elements lie, where a core makes a difference between that."""
     _kinds: dict[object, int] = field(default_factory=dict)
-    _by_op: dict[str, int] = field(default_factory=dict)
+    _by_op: dict[tuple[str, bool], int] = field(default_factory=dict)
+    """By op, and whether its constants stream."""
 
     def kind(self, stage: Stage) -> int:
         """The number of a stage's kind."""
-        name = stage.op.name
-        if name not in self._by_op:
+        key = stage.op.name, stage.streams
+        if key not in self._by_op:
             ops = tuple(self._without_names(op) for op in (stage.op, *stage.fused))
-            self._by_op[name] = self._kinds.setdefault((stage.worker, ops), len(self._kinds))
-        return self._by_op[name]
+            kind = stage.worker, stage.streams, ops
+            self._by_op[key] = self._kinds.setdefault(kind, len(self._kinds))
+        return self._by_op[key]
 
     def _without_names(self, op: Op) -> object:
         """Everything about an op that its tiles and their cycles depend on."""

@@ -37,6 +37,13 @@ class Stage:
     op: Op
     fused: tuple[Op, ...]
     worker: Worker
+    streams: bool = False
+    """Whether the array reads its constants where they lie outside, past the scratchpads."""
+
+    @cached_property
+    def streaming(self) -> "Stage":
+        """The same with constants that stream."""
+        return replace(self, streams=True)
 
     @cached_property
     def inputs(self) -> tuple[Operand, ...]:

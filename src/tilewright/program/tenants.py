@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Final
 
-from tilewright.machine.model import OUTPUT_OPERAND
+from tilewright.machine.model import INPUT_OPERANDS, OUTPUT_OPERAND, WEIGHTS
 from tilewright.network.graph import Operand
 from tilewright.program.homes import Homes
 from tilewright.program.model import Route
@@ -61,12 +61,22 @@ def _bytes_per_cycle(places: Places, route: Route, cores: int) -> float:
 def streamed_operands(homes: Homes, stage: Stage) -> tuple[Tenant, ...]:
     """Inputs that the array reads straight from an external memory, tile by tile."""
     places = homes.places
-    carriers = [carrier for carrier in ("I1", "I2") if places.home(carrier) is None]
+    carriers = [carrier for carrier in INPUT_OPERANDS if places.home(carrier) is None]
+    carriers += [WEIGHTS] if stage.streams else []
     if not carriers or stage.worker != "array":
         return ()
     inputs = [(o, CARRIERS.get(o.name)) for o in stage.inputs]
     found = [_streamed(homes, o, carrier) for o, carrier in inputs if carrier in carriers]
     return tuple(tenant for tenant in found if tenant is not None)
+
+
+def streaming_cycles(homes: Homes, stage: Stage) -> float:
+    """Cycles that a stage takes at least if its weights stream: as long as these take to come."""
+    tensors = homes.network.by_name
+    return sum(
+        tensors[tenant.operand.tensor].size_bytes / tenant.bytes_per_cycle / homes.places.cores
+        for tenant in streamed_operands(homes, stage)
+    )
 
 
 def _streamed(homes: Homes, operand: Operand, carrier: str) -> Tenant | None:

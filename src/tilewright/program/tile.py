@@ -56,10 +56,11 @@ def tileable(op: Op) -> Groups:
     """Loops that may be cut: those that walk the weights, the other ones of the result, and sums.
 
     A loop of the result may be cut where its tiles are boxes of the result: it has its axis to
-    itself, or takes the longest steps along it.
+    itself, or takes the longest steps along it. Strips that add to the same sums have to be cut
+    alike: they are not cut at all.
     """
     outputs = [o.index for o in op.outputs]
-    if any(index is None for index in outputs):
+    if any(index is None for index in outputs) or op.goes_on or op.is_unfinished:
         return [], [], []
     sizes = op.sizes
     axes = [axis for index in outputs for axis in index or ()]

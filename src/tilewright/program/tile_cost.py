@@ -6,7 +6,7 @@ from math import ceil, floor, prod
 from typing import Final
 
 from tilewright.errors import InfeasibleError, Problem
-from tilewright.machine.model import OUTPUT_OPERAND, Memory
+from tilewright.machine.model import OUTPUT_OPERAND, WEIGHTS, Memory
 from tilewright.mapping.attach import Unrolling
 from tilewright.mapping.constraints import DEFAULT_LINKS
 from tilewright.mapping.diagnose import why_not
@@ -88,8 +88,9 @@ class TileCosts:
     _on_vector: dict[object, TileCost] = field(default_factory=dict)
     """By points, and by the bytes that are read and written."""
     _quick: dict[object, int | None] = field(default_factory=dict)
-    _nests: dict[str, tuple[LoopNest, Hierarchy]] = field(default_factory=dict)
-    _hierarchies: dict[tuple[str, ...], Hierarchy] = field(default_factory=dict)
+    _nests: dict[tuple[str, bool], tuple[LoopNest, Hierarchy]] = field(default_factory=dict)
+    """By op, and whether its weights stream."""
+    _hierarchies: dict[tuple[tuple[str, ...], bool], Hierarchy] = field(default_factory=dict)
     _timed: dict[tuple[LoopNest, Hierarchy], TimedOp] = field(default_factory=dict)
     _unrollings: dict[tuple[LoopNest, Hierarchy], list[tuple[int, Unrolling]]] = field(
         default_factory=dict
@@ -100,34 +101,39 @@ class TileCosts:
         model = self.core_model
         self._kinds = StageKinds(self.network) if model is None else model.kinds
 
-    def nest(self, op: Op) -> tuple[LoopNest, Hierarchy]:
-        """An op's whole nest, and the levels between the array and the scratchpads.
+    def nest(self, op: Op, *, streams: bool = False) -> tuple[LoopNest, Hierarchy]:
+        """An op's whole nest, and the levels between the array and the scratchpads, or beyond them
+        for weights that stream.
 
         Raises:
             InfeasibleError: the array cannot run the op.
         """
-        if op.name not in self._nests:
+        key = op.name, streams
+        if key not in self._nests:
             machine, core = self.places.machine, self.places.core
             try:
                 nest = nest_of(op, self.network)
-                hierarchy = self._hierarchy(nest.letters)
+                hierarchy = self._hierarchy(nest.letters, streams)
             except ValueError as error:
                 message = f"op {op.name!r} cannot be mapped: {error}"
                 raise InfeasibleError(Problem(message=message)) from None
             width = partial_sum_bits(machine, core, op.accumulator_bits)
             if op.goes_on or op.is_unfinished:
                 width = max(width, unfinished_bits(op))
-            self._nests[op.name] = with_partial_sums(nest, width), hierarchy
-        return self._nests[op.name]
+            self._nests[key] = with_partial_sums(nest, width), hierarchy
+        return self._nests[key]
 
-    def _hierarchy(self, letters: tuple[str, ...]) -> Hierarchy:
-        if letters not in self._hierarchies:
+    def _hierarchy(self, letters: tuple[str, ...], streams: bool) -> Hierarchy:
+        key = letters, streams
+        if key not in self._hierarchies:
             links = {letter: CARRIERS[letter] for letter in letters}
             homes = {letter: self.places.home(carrier) for letter, carrier in links.items()}
             tops = {letter: home.name for letter, home in homes.items() if home is not None}
-            found = hierarchy_of(self.places.machine, self.places.core, links, tops)
-            self._hierarchies[letters] = _with_room(found, tops)
-        return self._hierarchies[letters]
+            streamed = [letter for letter in tops if streams and links[letter] == WEIGHTS]
+            passed = {letter: tops.pop(letter) for letter in streamed}
+            found = hierarchy_of(self.places.machine, self.places.core, links, tops, passed)
+            self._hierarchies[key] = _with_room(found, tops)
+        return self._hierarchies[key]
 
     def unrolled(self, op: Op) -> Mapping[str, int]:
         """How many steps of each loop the array takes at once, in the most promising unrolling."""
@@ -192,17 +198,17 @@ class TileCosts:
             cut = any(lengths[loop] < stage.op.sizes[loop] for loop in loops)
             sums = Sums(continued=cut, unfinished=cut)
             if quickly:
-                return self._quick_cycles(stage.op, lengths, sums)
+                return self._quick_cycles(stage, lengths, sums)
             try:
-                return self.on_array(stage.op, lengths, sums).cycles
+                return self.on_array(stage.op, lengths, sums, streams=stage.streams).cycles
             except InfeasibleError:
                 return None
 
         return cycles
 
-    def _quick_cycles(self, op: Op, lengths: Mapping[str, int], sums: Sums) -> int | None:
-        nest, hierarchy = self.nest(op)
-        lengths = mapped_lengths(op, self.network, lengths)
+    def _quick_cycles(self, stage: Stage, lengths: Mapping[str, int], sums: Sums) -> int | None:
+        nest, hierarchy = self.nest(stage.op, streams=stage.streams)
+        lengths = mapped_lengths(stage.op, self.network, lengths)
         tile = tile_nest(nest, lengths, unfinished=sums.unfinished)
         key = (tile, hierarchy, sums)
         if key not in self._quick:
@@ -222,11 +228,13 @@ class TileCosts:
         Raises:
             InfeasibleError: the tile has no mapping.
         """
-        key = (stage.op.name, tuple(lengths.values()), sums.continued, sums.unfinished)
+        streams = stage.streams
+        key = (stage.op.name, streams, tuple(lengths.values()), sums.continued, sums.unfinished)
         known = self._of_stages.get(key)
         if known is None:
             told = self._told(stage, lengths, sums)
-            known = self.on_array(stage.op, lengths, sums, is_timed=told is not None)
+            is_timed = told is not None
+            known = self.on_array(stage.op, lengths, sums, is_timed=is_timed, streams=streams)
             if told is not None:
                 # As the cycles are not the mapping's, its stalls would say nothing about them.
                 known = TileCost(cycles=told, charges=known.charges)
@@ -252,13 +260,14 @@ class TileCosts:
         sums: Sums = WHOLE_SUM,
         *,
         is_timed: bool = False,
+        streams: bool = False,
     ) -> TileCost:
         """The cost of the best mapping of a tile; of one of little energy if its cycles are known.
 
         Raises:
             InfeasibleError: the tile has no mapping.
         """
-        nest, hierarchy = self.nest(op)
+        nest, hierarchy = self.nest(op, streams=streams)
         lengths = mapped_lengths(op, self.network, lengths)
         tile = tile_nest(nest, lengths, unfinished=sums.unfinished)
         key = (tile, hierarchy, sums, is_timed)

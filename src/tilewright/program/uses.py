@@ -2,11 +2,12 @@
 
 from dataclasses import dataclass
 
-from tilewright.machine.model import OUTPUT_OPERAND
+from tilewright.machine.model import OUTPUT_OPERAND, WEIGHTS
 from tilewright.network.graph import SUMS_SO_FAR, Operand
 from tilewright.program.boxes import Footprint
 from tilewright.program.homes import Homes
 from tilewright.program.stages import Stage
+from tilewright.program.tile_cost import CARRIERS
 from tilewright.records import quickly_made
 
 
@@ -23,6 +24,8 @@ class Use:
     comes_whole: bool = False
     """Whether it is a small constant, which comes once for all tiles of a core."""
     is_constant: bool = False
+    is_weight: bool = False
+    """Whether it is what the array multiplies with."""
     is_sum: bool = False
     """Whether only the first tiles of all read it, to go on from there."""
 
@@ -71,6 +74,7 @@ def _input(homes: Homes, stage: Stage, operand: Operand) -> Use:
         footprint=_footprint(homes, operand),
         comes_whole=homes.comes_whole(stage, operand),
         is_constant=homes.is_constant(operand.tensor),
+        is_weight=CARRIERS.get(operand.name) == WEIGHTS,
         is_sum=operand.name == SUMS_SO_FAR,
     )
 

@@ -174,6 +174,12 @@ class Tiling:
     value: float
     doubled: bool
     """Whether two tiles of everything fit, so that one can come while the other is at work."""
+    streams: bool = False
+    """Whether the array reads constants where they lie outside, past the scratchpads."""
+
+    def is_good(self, goal: Goal, cycles: float) -> bool:
+        """Whether time does not count, or it takes no more than these cycles."""
+        return goal != "latency" or self.cycles <= cycles
 
 
 Choice = tuple[Tiling | None, Scope]

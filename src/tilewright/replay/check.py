@@ -22,7 +22,7 @@ from tilewright.replay.check_network import network_problems, same_data_of, tens
 from tilewright.replay.check_offsets import offsets_of
 from tilewright.replay.check_ops import op_problems
 from tilewright.replay.check_routes import route_problems
-from tilewright.replay.check_streams import stream_problems
+from tilewright.replay.check_streams import stream_problems, streamed_weight_problems
 from tilewright.replay.check_structure import structure_problems
 from tilewright.replay.check_tiles import tile_problems, tiles_of
 from tilewright.replay.check_time import time_problems
@@ -89,6 +89,8 @@ def _problems_of_network(
         """What is wrong with tasks, each looked at alone."""
         yield from route_problems(program, network, numbers)
         yield from stream_problems(program, numbers)
+        if machine is not None:
+            yield from streamed_weight_problems(program, network, machine, numbers)
         yield from mapping_problems(program, network, tiles, numbers)
         yield from cost_problems(program, network, machine, tiles, (kinds, numbers))
 

@@ -207,8 +207,8 @@ def _elsewhere(
             yield Problem(message=message)
             return
         least, amounts = _on_vector_unit(machine, work, moved)
-        # The model of a core goes before; in strips it is not known what it said.
-        if not model.is_modelled or (work.model_cycles is None and not strip_of(task)):
+        # The model of a core goes before; beside strips it is not known what it said.
+        if not model.is_modelled or (work.model_cycles is None and not model.has_strips):
             operations = work.points + work.passing
             cycles, what = least, f"{operations} operations and what they read and write"
     if task.cycles < cycles:

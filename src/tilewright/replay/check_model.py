@@ -11,6 +11,7 @@ from tilewright.mapping.ethos_u.translate import Tile, TiledOp
 from tilewright.network.graph import Network
 from tilewright.program.model import Box, Program, Task
 from tilewright.replay.check_boxes import shape_of, volume
+from tilewright.replay.check_streams import streamed_reads
 
 Sums = tuple[bool, bool]
 """Whether a task goes on from sums, and whether it leaves some."""
@@ -46,12 +47,13 @@ class CoreCycles:
             return None
         # Sums are left in the format of what will be made of them.
         fused = self._fused.get(task.op, ()) if sums[1] else task.fused
-        key = task.op, fused, shape_of(tile), sums
+        streams = bool(streamed_reads(self.program, self.network, task, self._ops[task.op].op))
+        key = task.op, fused, shape_of(tile), sums, streams
         if key not in self._known:
-            self._known[key] = self._cycles((task.op, *fused), tile, sums)
+            self._known[key] = self._cycles((task.op, *fused), tile, sums, streams)
         return self._known[key]
 
-    def _cycles(self, names: tuple[str, ...], tile: Box, sums: Sums) -> int | None:
+    def _cycles(self, names: tuple[str, ...], tile: Box, sums: Sums, streams: bool) -> int | None:
         ops = [self._ops.get(name) for name in names]
         first, *fused = [op for op in ops if op is not None]
         shape = zip((dim for dim, _ in first.op.dims), shape_of(tile), strict=True)
@@ -61,6 +63,7 @@ class CoreCycles:
             lengths=dict(shape),
             is_continued=sums[0],
             is_unfinished=sums[1],
+            streams=streams,
         )
         return tile_cycles(asked, self._member)
 

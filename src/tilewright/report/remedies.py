@@ -18,6 +18,8 @@ MOST_EXPLAINED = 5_000
 """Tasks above which a plan is explained only when asked to: every remedy is a run of its own."""
 _FASTER = 2
 """By how much one thing is made better at a time."""
+_NEARLY_ALL = 0.9
+"""Of the cycles of a task, from which on what streams decides how long it takes."""
 _WORTHWHILE = 0.01
 """Gains below this share of the cycles are not worth a word."""
 
@@ -139,9 +141,22 @@ def _faster_units(record: PlanRecord, parts: _Parts) -> Iterator[Remedy]:
 
 def _with_faster_array(record: PlanRecord, task: Task) -> int:
     if task.mapping is None:
-        return ceil(task.cycles / _FASTER)
+        _, coming = _streaming(record, task)
+        return max(ceil(task.cycles / _FASTER), min(coming, task.cycles))
     tile = record.tiles[task.mapping]
     return min(task.cycles, ceil(task.cycles - tile.cycles + tile.faster_cycles))
+
+
+def _streaming(record: PlanRecord, task: Task) -> tuple[str, int]:
+    """The port through which a task without a mapping reads constants while it is at work, and the
+    cycles that they take to come; no port and none if it reads none."""
+    if task.kind != "compute" or not task.ports or task.mapping is not None:
+        return "", 0
+    program, port = record.timetable.program, task.ports[0]
+    widths = [bits for limits in record.limits.values() for name, bits in limits if name == port]
+    outside = {space.memory for space in program.spaces if space.kind == "external"}
+    read = sum(charge.read_bytes for charge in task.charges if charge.memory in outside)
+    return (port, -(-8 * read // widths[0])) if widths else ("", 0)
 
 
 def _wider_ways(record: PlanRecord, parts: _Parts, replay_cycles: int) -> Iterator[Remedy]:
@@ -171,6 +186,10 @@ def _with_wider_way(record: PlanRecord, parts: _Parts, name: str) -> list[int]:
             tile_cycles = tile.cycles
             for number in numbers:
                 cycles[number] = ceil(cycles[number] - tile_cycles + wider)
+    for number, task in enumerate(record.timetable.program.tasks):
+        port, coming = _streaming(record, task)
+        if port == name and coming >= _NEARLY_ALL * task.cycles:
+            cycles[number] -= coming - coming // _FASTER
     for route, numbers in parts.by_route.items():
         limits = record.limits.get(route, ())
         now = min((bits for _, bits in limits), default=0)

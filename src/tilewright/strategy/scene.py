@@ -313,6 +313,8 @@ class Scene:
     def _slice_constants_of(self, slicing: Slicing) -> Mapping[str, int]:
         maker = self.prepared.stages[slicing.maker]
         homes = Homes(self.prepared.network, self.prepared.places, self.prepared.storage)
+        if homes.may_stream(maker):
+            return {}
         length = min(SLICE, maker.op.sizes[slicing.made_loop])
         return slice_constants(homes, maker, slicing, length)
 
@@ -381,7 +383,7 @@ class Scene:
     def _residence(self, goal: Goal) -> Residence:
         """The residence that chooses tiles for a goal."""
         if goal not in self._residences:
-            self._residences[goal] = replace(self.residence, goal=goal, _tilings={})
+            self._residences[goal] = replace(self.residence, goal=goal)
         return self._residences[goal]
 
     def _others(self, held: int) -> list[str]:

@@ -6,8 +6,9 @@ place is cut into strips that lead through it, and so on until there is room for
 
 from bisect import bisect_left
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
-from functools import cached_property
+from dataclasses import dataclass, field
+from functools import cached_property, partial
+from typing import Final
 
 from tilewright.network.graph import Network, Op
 from tilewright.program.lower import Prepared
@@ -19,8 +20,21 @@ from tilewright.strategy.patches import Strips, patched
 from tilewright.strategy.scene import scene_of
 from tilewright.strategy.spans import span_of
 
-STRIP_COUNTS = (2, 3, 4, 6, 8)
-"""Into how many strips a stretch may be cut."""
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Effort:
+    """How far strips are looked for."""
+
+    counts: tuple[int, ...] = (2, 3, 4, 6, 8)
+    """Into how many strips a stretch may be cut."""
+    trials: int = 16
+    """So often it is looked how far the choice of cascades gets."""
+    is_great: bool = False
+    """Whether whatever fits is looked for, however long that takes."""
+
+
+USUAL: Final = Effort()
+GREAT: Final = Effort(counts=(*USUAL.counts, 12, 16, 24, 32), trials=100, is_great=True)
 
 MOST_STRETCHES = 12
 """So many stretches run in strips at most."""
@@ -34,11 +48,8 @@ MOST_BEGINNINGS = 2
 MOST_OPS = 100
 """No stretch has more ops."""
 
-SMALL = 256
+SMALL = 64
 """Tensors that take no more than this part of the room are not large."""
-
-MOST_TRIALS = 16
-"""So often it is looked how far the choice of cascades gets."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,11 +70,15 @@ class StripSearch:
     options: ChooseOptions
     prepared_of: Callable[[Network, tuple[Op, ...]], Prepared]
     """A network, with its ops in an order, on a machine with as much room as strips may take."""
-    trials_left: int = MOST_TRIALS
+    effort: Effort = USUAL
     furthest: int = -1
     """The last place in the order that a trial did not lead past."""
     proposals: int = 0
     """How often there seemed to be room for everything."""
+    trials_left: int = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.trials_left = self.effort.trials
 
     def found(self) -> Iterator[Strips]:
         """Stretches and strips with which there seems to be room for everything; none if there is
@@ -76,9 +91,10 @@ class StripSearch:
             yield ()
             return
         for strips in self._completed(trial):
-            if self._leads_through(strips):
+            found = self._with_fewer(strips)
+            if found is not None:
                 self.proposals += 1
-                yield self._with_fewer(strips)
+                yield found
 
     def _completed(self, trial: _Trial) -> Iterator[Strips]:
         """The strips of a trial, and of more stretches, that lead through everything."""
@@ -100,7 +116,7 @@ class StripSearch:
 
     def _through(self, strips: Strips, stretch: Stretch) -> _Trial | None:
         """A trial with one more stretch in strips that leads through it."""
-        counts = _counts(stretch)
+        counts = self._counts(stretch)
         # The first stretch tells whether strips help at all; for others two are mostly enough.
         for count in dict.fromkeys((*counts[:1], *counts[-1:]) if strips else counts[-1:]):
             trial = self._trial((*strips, (stretch, count)))
@@ -108,21 +124,46 @@ class StripSearch:
                 return trial
         return None
 
-    def _with_fewer(self, strips: Strips) -> Strips:
-        """As few strips of each stretch, the first one first, as still lead through everything."""
+    def _with_fewer(self, strips: Strips) -> Strips | None:
+        """As few strips of each stretch, the first one first, as still lead through everything;
+        None if these do not.
+
+        Many strips take long to look through: two of each stretch have to speak for the others, and
+        where they do not, there are more of them.
+        """
+        if not self.effort.is_great:
+            return self._fewest(strips) if self._leads_through(strips) else None
+        found: Strips | None = self._fewest(strips, two_of_each=True)
+        while found is not None:
+            trial = self._trial(found, two_of_each=False)
+            if trial is None or trial.stuck == len(self.order):
+                return None if trial is None else found
+            found = self._with_more_at(found, trial.stuck)
+        return None
+
+    def _fewest(self, strips: Strips, *, two_of_each: bool = False) -> Strips:
+        leads = partial(self._leads_through, two_of_each=two_of_each)
         for at, (stretch, most) in enumerate(strips):
             fewer = [
                 (*strips[:at], (stretch, count), *strips[at + 1 :])
-                for count in _counts(stretch)
+                for count in self._counts(stretch)
                 if count < most
             ]
-            fewest = bisect_left(fewer, True, key=self._leads_through)
+            fewest = bisect_left(fewer, True, key=leads)
             strips = fewer[fewest] if fewest < len(fewer) else strips
         return strips
 
-    def _leads_through(self, strips: Strips) -> bool:
-        """Whether there is room for everything with all strips."""
-        trial = self._trial(strips, two_of_each=False)
+    def _with_more_at(self, strips: Strips, place: int) -> Strips | None:
+        """The same with the next higher number of strips where an op has no room."""
+        for at, (stretch, count) in enumerate(strips):
+            more = [other for other in self._counts(stretch) if other > count]
+            if self._place[stretch.walks[0].op.name] <= place <= self._end(stretch) and more:
+                return (*strips[:at], (stretch, more[0]), *strips[at + 1 :])
+        return None
+
+    def _leads_through(self, strips: Strips, *, two_of_each: bool = False) -> bool:
+        """Whether there is room for everything with all strips, or with two of each stretch."""
+        trial = self._trial(strips, two_of_each=two_of_each)
         return trial is not None and trial.stuck == len(self.order)
 
     def _trial(self, strips: Strips, *, two_of_each: bool = True) -> _Trial | None:
@@ -189,8 +230,10 @@ class StripSearch:
         # A tensor that is made on the way, or lies in another one, has no place of its own.
         if len(large) > 1 or any(name not in self._results for name in (*used, result)):
             return False
-        sizes = [self.network.by_name[name].size_bytes for name in (*before, result)]
-        return sum(sizes) < self.room and {*after} == {*before, result} - {*used}
+        tensors = [self.network.by_name[name] for name in (*before, result)]
+        # What leaves the network leaves it strip by strip.
+        size_bytes = sum(tensor.size_bytes for tensor in tensors if tensor.role != "output")
+        return size_bytes < self.room and {*after} == {*before, result} - {*used}
 
     def _used(self, begin: int, end: int) -> tuple[str, ...]:
         """What waits behind one place, but not behind another any more."""
@@ -268,7 +311,7 @@ class StripSearch:
         if self._reduces(end) and not self.options.forgets:
             return None
         found = stretch_of(self.network, self.order[begin + 1 : end + 1])
-        return found if found is not None and _counts(found) else None
+        return found if found is not None and self._counts(found) else None
 
     @cached_property
     def _alive(self) -> dict[int, tuple[str, ...]]:
@@ -306,15 +349,14 @@ class StripSearch:
         spaces = self._whole.places.spaces
         return sum(space.size_bytes for space in spaces if space.kind == "scratchpad")
 
-
-def _counts(stretch: Stretch) -> list[int]:
-    """Into how many strips a stretch may be cut, few first."""
-    return [count for count in STRIP_COUNTS if count <= stretch.columns]
+    def _counts(self, stretch: Stretch) -> list[int]:
+        """Into how many strips a stretch may be cut, few first."""
+        return [count for count in self.effort.counts if count <= stretch.columns]
 
 
 def with_more(strips: Strips) -> Iterator[Strips]:
     """The same stretches, one of them in more strips."""
     for at, (stretch, fewest) in enumerate(strips):
-        for count in _counts(stretch):
-            if count > fewest:
+        for count in USUAL.counts:
+            if fewest < count <= stretch.columns:
                 yield (*strips[:at], (stretch, count), *strips[at + 1 :])

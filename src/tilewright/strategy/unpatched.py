@@ -33,6 +33,11 @@ def unpatched(timetable: Timetable, patches: Patches) -> Timetable | None:
     )
 
 
+def may_be_unpatched(program: Program, patches: Patches) -> bool:
+    """Whether `unpatched` can tell a timetable of a program as one of the network itself."""
+    return _Back(program, patches).is_possible()
+
+
 def original_name(op: str, patches: Patches) -> str:
     """The name of the op that one of the rewritten network is, or is a part of."""
     part = patches.ops.get(op)

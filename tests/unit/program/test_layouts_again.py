@@ -17,7 +17,7 @@ from tilewright.program.layout import Layout
 from tilewright.program.lower import Prepared, laid_out, prepare
 from tilewright.program.places import places_of
 
-SIZES = [64 + 1680 * step for step in range(24)]
+SIZES = [16 + 1680 * step for step in range(24)]
 """From less than a stage needs to more than a small constant asks for to come whole."""
 
 

@@ -7,7 +7,7 @@ from tilewright.machine.load import load_machine
 from tilewright.network.graph import Network
 from tilewright.network.zoo import layers
 from tilewright.strategy.choose import ChooseOptions
-from tilewright.strategy.strip_search import MOST_TRIALS, StripSearch
+from tilewright.strategy.strip_search import USUAL, StripSearch
 
 MAP_BYTES = 8 * 32 * 32
 
@@ -41,16 +41,16 @@ def search_on(network: Network, size_bytes: int) -> StripSearch:
 def test_nothing_is_tried_where_a_map_that_has_to_wait_does_not_fit() -> None:
     search = search_on(mean_and_map(is_mean_last=False), MAP_BYTES - 1)
     assert [*search.found()] == []
-    assert search.trials_left == MOST_TRIALS
+    assert search.trials_left == USUAL.trials
 
 
 def test_strips_are_tried_where_it_fits_alone() -> None:
     search = search_on(mean_and_map(is_mean_last=False), MAP_BYTES + 2048)
     next(search.found(), None)
-    assert search.trials_left < MOST_TRIALS
+    assert search.trials_left < USUAL.trials
 
 
 def test_a_map_that_nothing_waits_for_need_not_fit() -> None:
     search = search_on(mean_and_map(is_mean_last=True), MAP_BYTES - 1)
     next(search.found(), None)
-    assert search.trials_left < MOST_TRIALS
+    assert search.trials_left < USUAL.trials

@@ -4,7 +4,12 @@ from dataclasses import dataclass
 
 from tilewright.mapping.ethos_u.blocks import BlockChoice
 from tilewright.mapping.ethos_u.configuration import Configuration, Shape
-from tilewright.mapping.ethos_u.cycles import busy_cycles, read_length, write_length
+from tilewright.mapping.ethos_u.cycles import (
+    SCALE_BYTES,
+    busy_cycles,
+    read_length,
+    write_length,
+)
 from tilewright.mapping.ethos_u.operation import (
     MemoryTiming,
     Operation,
@@ -78,7 +83,8 @@ def _weights(operation: Operation, block: BlockChoice) -> int:
 def access_cycles(
     operation: Operation, block: BlockChoice, configuration: Configuration, storages: Storages
 ) -> tuple[tuple[MemoryTiming, float], ...]:
-    """Cycles that each memory is busy with an operation's feature maps; weights are left out."""
+    """Cycles that each memory is busy with an operation's feature maps, and with weights that come
+    straight from another one, their scales included."""
     accesses = element_accesses(operation, block, storages)
     source, second, target = storages.input, storages.second_input, storages.output
     length = read_length(block.input, operation.input_bits, source)
@@ -92,4 +98,8 @@ def access_cycles(
     ):
         busy = busy_cycles(elements * bits // 8, storage, piece)
         total[storage.memory] = total.get(storage.memory, 0.0) + busy
+    far = storages.weights
+    if far is not None:
+        size_bytes = accesses.weights * operation.weight_bits // 8 + SCALE_BYTES * accesses.scales
+        total[far] = total.get(far, 0.0) + size_bytes / float(far.bytes_per_cycle)
     return tuple(total.items())

@@ -65,7 +65,8 @@ def member_figures(
 def cycles(operation: Operation, storages: Storages, member: "array[int]") -> int | None:
     """Cycles of computing, or of the busiest memory if that is slower; None if no block fits.
 
-    All feature maps lie in the near memory of the member, but for constants in the far one.
+    All feature maps lie in the near memory of the member, but for constants in the far one. So do
+    weights and scales, unless they come from there.
 
     Raises:
         OverflowError: the numbers are too large for it.
@@ -79,6 +80,7 @@ def cycles(operation: Operation, storages: Storages, member: "array[int]") -> in
             second.format == "bricks",
             # Mostly they are one object, which takes no comparison of fractions.
             _NEAR if second.memory is source.memory or second.memory == source.memory else _FAR,
+            _NEAR if storages.weights is None else _FAR,
         ),
         member,
     )
@@ -102,5 +104,5 @@ def _figures(operation: Operation) -> Figures:
         _ARITHMETICS[operation.arithmetic],
         _ACTIVATIONS[operation.activation],
         _UPSCALINGS[operation.upscaling],
-        *(operation.has_scalar, operation.is_scaled),
+        *(operation.has_scalar, operation.is_scaled, operation.weight_bits),
     )

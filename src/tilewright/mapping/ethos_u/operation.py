@@ -43,6 +43,8 @@ class Operation(NamedTuple):
     has_scalar: bool = False
     """Whether one input is a number in a register, which takes no room."""
     is_scaled: bool = True
+    weight_bits: int = 8
+    """Of which the hardware has no others; what a network has in more takes longer to come."""
 
     @property
     def has_weights(self) -> bool:
@@ -114,6 +116,9 @@ class Storages:
     output: Storage
     second_input: Storage
     scales: MemoryTiming
+    weights: MemoryTiming | None = None
+    """Where weights come from while the operation runs; None: they lie beside the feature maps, and
+    reading them there does not count."""
 
 
 def stored_depth(depth: int, storage_format: Format) -> int:

@@ -31,9 +31,9 @@ class EthosU:
 
     configuration: Configuration
     near: MemoryTiming
-    """Where feature maps and weights lie while an operation runs."""
+    """Where feature maps lie while an operation runs, and weights that were brought there."""
     far: MemoryTiming
-    """Where constants of the hardware's own come from: tables, and numbers of a softmax."""
+    """Where other constants come from: tables, numbers of a softmax, weights that stream."""
     formats: Mapping[str, Format]
     """By tensor; linear where nothing is said."""
     known_storages: dict[object, Storages] = field(default_factory=dict, compare=False, repr=False)
@@ -68,7 +68,7 @@ def tile_cycles(tile: Tile, ethos_u: EthosU) -> int | None:
     total = 0
     for number, step in enumerate(steps):
         storages = _storages(tile, step, ethos_u, (number == 0, number == len(steps) - 1))
-        cycles = _step_cycles(step, ethos_u, storages)
+        cycles = _step_cycles(step, ethos_u, storages, tile.of.weight_bits)
         if cycles is None:
             return None
         total += cycles
@@ -88,7 +88,7 @@ def _storages(tile: Tile, step: Step, ethos_u: EthosU, ends: tuple[bool, bool]) 
     """Where a step finds and leaves its feature maps; between two steps they lie linear."""
     read = tile.of.reads
     made = (tile.fused[-1] if tile.fused else tile.of).makes
-    key = (read, made, ends, step.second_is_constant)
+    key = (read, made, ends, step.second_is_constant, tile.streams)
     found = ethos_u.known_storages.get(key)
     if found is None:
         is_first, is_last = ends
@@ -99,14 +99,18 @@ def _storages(tile: Tile, step: Step, ethos_u: EthosU, ends: tuple[bool, bool]) 
             input=inputs[0] if is_first else between,
             output=ethos_u.storage(made) if is_last else between,
             second_input=Storage(ethos_u.far) if step.second_is_constant else second,
-            scales=ethos_u.near,
+            scales=ethos_u.far if tile.streams else ethos_u.near,
+            weights=ethos_u.far if tile.streams else None,
         )
     return found
 
 
-def _step_cycles(step: Step, ethos_u: EthosU, storages: Storages) -> int | None:
+def _step_cycles(step: Step, ethos_u: EthosU, storages: Storages, weight_bits: int) -> int | None:
     """Cycles of a step: those of its operation, as often as it is done, and of loading a table."""
-    once = slowest_part(step.operation, ethos_u, storages)
+    operation = step.operation
+    if storages.weights is not None:
+        operation = operation._replace(weight_bits=weight_bits)
+    once = slowest_part(operation, ethos_u, storages)
     if once is None:
         return None
     cycles = step.times * once
@@ -117,7 +121,7 @@ def _step_cycles(step: Step, ethos_u: EthosU, storages: Storages) -> int | None:
 
 
 def slowest_part(operation: Operation, ethos_u: EthosU, storages: Storages) -> int | None:
-    """Cycles of an operation: computing and moving feature maps go on side by side."""
+    """Cycles of an operation: computing and moving data go on side by side."""
     if compiled.is_used():
         try:
             return compiled.cycles(operation, storages, ethos_u.figures)

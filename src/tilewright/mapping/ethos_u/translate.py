@@ -64,6 +64,12 @@ class TiledOp:
         return next(operand for operand in self.op.inputs if operand.name == "I")
 
     @cached_property
+    def weight_bits(self) -> int:
+        """Bits of each of its weights, if it has some."""
+        weights = [operand.tensor for operand in self.op.inputs if operand.name == "W"]
+        return self.network.by_name[weights[0]].bits if weights else 8
+
+    @cached_property
     def reads(self) -> tuple[str, ...]:
         """The first two tensors that the op reads."""
         return tuple(operand.tensor for operand in self.op.inputs[:2])
@@ -141,6 +147,8 @@ class Tile(NamedTuple):
     lengths: Mapping[str, int]
     is_continued: bool = False
     is_unfinished: bool = False
+    streams: bool = False
+    """Whether weights come straight from the memory of constants while the tile is at work."""
 
     def length(self, *dims: str) -> int:
         """Points of these loops; 1 where the op does not have them."""
