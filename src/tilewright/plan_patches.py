@@ -44,7 +44,7 @@ EASILY = 0.95
 EASIER = 0.85
 """So does what is chosen for less, with smaller steps, and it may wait less."""
 
-SNUG = 0.96
+SNUG = 0.98
 """Tiles are chosen for this part of the scratchpads if larger ones leave no gaps to fit in."""
 
 FILLS = (0.97, 0.9, 0.0)
@@ -81,6 +81,12 @@ MOST_STUCK = 3
 
 MOST_APART = 12
 """So many tensors are made again because they are too large to wait."""
+
+HALF = 0.5
+"""What takes more than this part of the room waits for nobody as a last resort."""
+
+MOST_OF_IT = 0.6
+"""What takes more than this part does so even if there are many strips."""
 
 MUCH = 16
 """What is made again frees at least this part of the room."""
@@ -146,21 +152,26 @@ def plan_computing_again(planning: Planning) -> Plan | None:
         return plan
     # What is not there as a whole has to be made and read within one cascade.
     long = replace(options, forgets=True, most_stages=MOST_STAGES)
-    apart = _readers_apart(planning, long)
+    apart = _readers_apart(planning, long, HALF)
     if not apart.again:
         return _Copying(planning, LIKELY, replace(long, most_stages=MANY_STAGES)).plan_of(whole)
     plan = _Copying(planning, LIKELY, long).plan_of(apart)
-    if plan is None and drafts.options.thorough:
-        drafts.watcher("many strips")
-        plan = _first_plan(_state(apart, planning, LIKELY, long, GREAT))
+    if plan is not None or not drafts.options.thorough:
+        return plan
+    drafts.watcher("many strips")
+    # Narrow strips leave room for what would otherwise be made again.
+    fewer = _readers_apart(planning, long, MOST_OF_IT)
+    for copied in (apart,) if fewer.again == apart.again else (fewer, apart):
+        plan = plan or _first_plan(_state(copied, planning, LIKELY, long, GREAT))
     return plan
 
 
-def _readers_apart(planning: Planning, options: ChooseOptions) -> Copied:
-    """A network in which what is too large to wait is made again for those who read it late."""
+def _readers_apart(planning: Planning, options: ChooseOptions, part: float) -> Copied:
+    """A network in which what takes more than a part of the room is made again for those who read
+    it late."""
     copied = unchanged(planning.network)
     for _ in range(MOST_APART):
-        way = _state(copied, planning, LIKELY, options).search.apart.first()
+        way = _state(copied, planning, LIKELY, options).search.apart(part).first()
         if way is None:
             break
         copied = copied.with_copies(way)

@@ -1,6 +1,7 @@
 """Placement against brute force, against itself without the kernel, and against its checker."""
 
 import random
+from collections.abc import Sequence
 from dataclasses import replace
 from itertools import combinations
 
@@ -13,10 +14,11 @@ from tilewright.placement.check import violations
 from tilewright.placement.climb import hill_climb
 from tilewright.placement.exact import Range, place_lowest
 from tilewright.placement.fit import first_fit, linear_scan, scan_both_ends, times_of
-from tilewright.placement.heuristics import Candidate, greedy_orders, portfolio
+from tilewright.placement.heuristics import Candidate, greedy_orders, peak_bytes, portfolio
 from tilewright.placement.meetings import is_compiled as fit_is_compiled
 from tilewright.placement.meetings import meetings_of
 from tilewright.placement.pack import PackOptions, pack
+from tilewright.placement.pieces import in_pieces
 from tilewright.placement.problem import Buffer, PlacementProblem, meet
 from tilewright.placement.search import Rule, Status, is_compiled, search
 from tilewright.placement.sections import instance_of
@@ -198,3 +200,37 @@ def test_the_smallest_capacity_does_not_depend_on_where_the_search_starts(seed: 
     )
     found = place_lowest(buffers, instance, known, 1_000_000, seed)
     assert (found.peak_bytes, found.bound_bytes) == (smallest, smallest)
+
+
+def in_a_row(seed: int) -> list[Buffer]:
+    """Random buffers one after the other, and two that live all the time."""
+    shifted = [
+        replace(
+            buffer,
+            name=f"{buffer.name} of {number}",
+            lives=tuple((start + 20 * number, end + 20 * number) for start, end in buffer.lives),
+        )
+        for number in range(5)
+        for buffer in random_buffers(5 * seed + number)
+    ]
+    long = [Buffer(name=f"long {size}", lives=((0, 100),), size_bytes=size) for size in (2, 3)]
+    return [*shifted, *long]
+
+
+@pytest.mark.parametrize("batch", first_few(range(BATCHES), 4))
+def test_what_is_placed_piece_by_piece_stays_apart_and_within_the_capacity(batch: int) -> None:
+    found = 0
+    for seed in range(batch * PER_BATCH // 5, (batch + 1) * PER_BATCH // 5):
+        buffers = in_a_row(seed)
+        capacity = simple_bound(buffers) + seed % 3
+
+        def place(part: Sequence[Buffer], capacity: int = capacity) -> tuple[int, ...] | None:
+            packing = pack(PlacementProblem(buffers=tuple(part), capacity_bytes=capacity))
+            return packing.addresses if packing.fits else None
+
+        addresses = in_pieces(buffers, place)
+        if addresses is not None:
+            found += 1
+            assert faults(buffers, addresses) == [], seed
+            assert peak_bytes(buffers, addresses) <= capacity, seed
+    assert found

@@ -10,6 +10,7 @@ from tilewright.placement.climb import hill_climb
 from tilewright.placement.exact import Range, place_lowest, place_within
 from tilewright.placement.heuristics import Candidate, peak_bytes, portfolio
 from tilewright.placement.meetings import meetings_of
+from tilewright.placement.pieces import in_pieces
 from tilewright.placement.problem import (
     Buffer,
     Packing,
@@ -116,11 +117,32 @@ def _pack_part(buffers: Sequence[Buffer], needs: _Needs, options: PackOptions) -
     if best.peak_bytes <= needs.goal_bytes:
         return _PartResult(candidate=best, bound_bytes=needs.bound_bytes, nodes=0)
     bound, nodes = needs.bound_bytes, 0
-    if not is_large:
+    if is_large:
+        addresses = in_pieces(
+            buffers, partial(_fitting, goal_bytes=needs.goal_bytes, options=options)
+        )
+        if addresses is not None:
+            peak = peak_bytes(buffers, addresses)
+            best = Candidate(method="piece by piece", addresses=addresses, peak_bytes=peak)
+            return _PartResult(candidate=best, bound_bytes=bound, nodes=0)
+    else:
         best, bound, nodes = _improved(buffers, needs, options, best)
     if nodes == 0 or best.method != _EXACT:
         best = _climbed(buffers, needs, options, best)
     return _PartResult(candidate=best, bound_bytes=bound, nodes=nodes)
+
+
+def _fitting(
+    buffers: Sequence[Buffer], goal_bytes: int, options: PackOptions
+) -> Sequence[int] | None:
+    """Addresses of a piece that stay below a peak; None if none are found."""
+    bound = simple_bound(buffers)
+    if bound > goal_bytes:
+        return None
+    needs = _Needs(goal_bytes=goal_bytes, bound_bytes=bound, is_capacity=True)
+    few = replace(options, climb_evaluations=0, above_capacity=False)
+    found = _pack_part(buffers, needs, few).candidate
+    return found.addresses if found.peak_bytes <= goal_bytes else None
 
 
 def _settled(buffers: Sequence[Buffer], options: PackOptions) -> tuple[int, ...]:

@@ -2,7 +2,7 @@
 
 Of a tensor that is made and read in one cascade, some rows are there at a time. If it has another
 reader whom no cascade reaches together with the first, all of it has to wait; and a tensor that
-takes more than half of the room leaves too little to go on with.
+takes more than a part of the room leaves too little to go on with.
 """
 
 from dataclasses import dataclass, replace
@@ -24,12 +24,14 @@ class Apart:
     room: int
     most_stages: int
     """Of a cascade."""
+    part: float
+    """Of the room, that what waits may take."""
 
     def first(self) -> Again | None:
         """How to make the first tensor again that is too large to wait for some of its readers."""
         for number, stage in enumerate(self.prepared.stages):
             name = stage.results[0].tensor
-            if 2 * self.network.by_name[name].size_bytes > self.room:
+            if self.network.by_name[name].size_bytes > self.part * self.room:
                 way = self._made_again(number, name)
                 if way is not None:
                     return way
@@ -49,7 +51,8 @@ class Apart:
         ops = [op.name for reader in late for op in self._ops(reader)]
         place = max(self.order.index(op) for op in self._ops(near[-1]))
         ways = Waits(network=self.network, order=self.order).ways(place)
-        found = [way for way in ways if way.tensor == name and 2 * way.waiting_bytes <= self.room]
+        most = self.part * self.room
+        found = [way for way in ways if way.tensor == name and way.waiting_bytes <= most]
         if not found:
             return None
         chosen = found[0]

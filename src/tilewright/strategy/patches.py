@@ -243,10 +243,8 @@ class _Cut:
             yield name, replace(tensor, name=named, bits=bits, role="activation", dtype="")
 
     def _named(self, tensor: str, strip: int) -> str:
-        # What one stretch makes in strips, the next one may read in other strips.
-        if tensor in self._whole:
-            tensor = f"{tensor} for"
-        elif tensor in self.inputs:
+        # What comes from before a stretch may be read in other strips by others.
+        if tensor not in self._made:
             tensor = f"{tensor} for {self.stretch.walks[0].op.name}"
         return strip_name(tensor, strip)
 

@@ -284,15 +284,16 @@ class StripSearch:
         pairs = [(begin, end) for begin, end in self._closed_pairs if begin < place < end]
         return any(self._stretch(begin, end) is not None for begin, end in pairs)
 
-    @property
-    def apart(self) -> Apart:
-        """Who has to make a tensor again because it is too large to wait."""
+    def apart(self, part: float) -> Apart:
+        """Who has to make a tensor again because it is too large to wait: of more than this part of
+        the room."""
         return Apart(
             network=self.network,
             order=self.order,
             prepared=self._whole,
             room=self.room,
             most_stages=self.options.most_stages,
+            part=part,
         )
 
     @cached_property

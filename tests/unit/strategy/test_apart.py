@@ -13,7 +13,7 @@ from tilewright.strategy.apart import Apart
 MAP_BYTES = 8 * 16 * 16
 
 
-def apart(network: Network, size_bytes: int) -> Apart:
+def apart(network: Network, size_bytes: int, part: float) -> Apart:
     machine = with_memory_limits(load_machine("ethos_u55_128"), (("sram", size_bytes),))
     return Apart(
         network=network,
@@ -21,11 +21,12 @@ def apart(network: Network, size_bytes: int) -> Apart:
         prepared=prepared(network, machine),
         room=size_bytes,
         most_stages=16,
+        part=part,
     )
 
 
-def first(network: Network, size_bytes: int) -> Again | None:
-    return apart(network, size_bytes).first()
+def first(network: Network, size_bytes: int, part: float = 0.5) -> Again | None:
+    return apart(network, size_bytes, part).first()
 
 
 def start(name: str) -> tuple[Draft, Tensor]:
@@ -41,14 +42,32 @@ def scaled(net: Draft, name: str, data: Tensor, of: Tensor) -> Tensor:
     return layers.add(net, name, data, layers.conv(net, f"{name} gate", mean, 8, layers.square(1)))
 
 
+def scaled_by_mean(net: Draft, data: Tensor) -> Tensor:
+    """Data with something added to 16 channels that is made of their own mean."""
+    mean = layers.global_average_pool(net, "mean", data)
+    return layers.add(net, "sum", data, layers.conv(net, "gate", mean, 16, layers.square(1)))
+
+
 def test_who_waits_for_the_mean_of_a_map_makes_it_again() -> None:
     net, data = start("gated")
     network = net.finish(scaled(net, "sum", data, data))
     way = first(network, 2 * MAP_BYTES - 1)
     assert way is not None
     assert (way.tensor, way.ops, way.readers) == ("map", ("map",), ("sum",))
-    # If it takes half of the room it may wait.
+    # If it takes half of the room it may wait, or more if more is allowed.
     assert first(network, 2 * MAP_BYTES) is None
+    assert first(network, 2 * MAP_BYTES - 1, part=0.6) is None
+    assert first(network, MAP_BYTES, part=0.6) == first(network, MAP_BYTES)
+
+
+def test_what_is_made_again_may_come_from_what_waits_if_that_is_small_enough() -> None:
+    net, data = start("behind")
+    wide = layers.conv(net, "wide", data, 16, layers.square(1))
+    network = net.finish(layers.conv(net, "end", scaled_by_mean(net, wide), 8, layers.square(1)))
+    # The wide map takes all of the room and the narrow one, which it is made of, half of it.
+    room = 2 * MAP_BYTES
+    ways = [first(network, room, part) for part in (0.5, 0.4)]
+    assert [way.ops for way in ways if way is not None] == [("wide",), ("map", "wide")]
 
 
 def test_readers_that_a_cascade_reaches_together_are_not_apart() -> None:

@@ -10,6 +10,8 @@ from tilewright.network.zoo import layers
 from tilewright.program.cascade import Strategy
 from tilewright.program.model import Task
 from tilewright.program.strips import strip_name, strip_of
+from tilewright.replay.check import check
+from tilewright.replay.verify import verify
 from tilewright.strategy.columns import Stretch, stretch_of
 from tilewright.strategy.patches import patched
 from tilewright.strategy.unpatched import unpatched_strategy
@@ -93,6 +95,22 @@ def test_two_stretches_may_read_the_same_input_in_strips() -> None:
     assert shapes["x for far strip 2"] == (1, 2, 6, 5)
 
 
+def test_two_stretches_may_read_the_same_map_in_strips() -> None:
+    net = layers.draft("twice", 8)
+    data = layers.conv(net, "map", layers.given(net, "x", (1, 2, 6, 9)), 4, layers.square(1))
+    near = layers.conv(net, "near", data, 3, layers.square(1))
+    far = layers.conv(net, "far", data, 3, layers.square(3, 1, 1))
+    network = net.finish(near, far)
+    machine = small_machine(Small(kind="ends", size_bytes=16 * 1024, dma=True))
+    made = in_strips(network, machine, ((stretch(network, 1, 2), 3), (stretch(network, 2, 3), 3)))
+    assert made is not None
+    shapes = {tensor.name: tensor.shape for tensor in made.patches.network.tensors}
+    assert shapes["map for near strip 2"] == (1, 4, 6, 3)
+    assert shapes["map for far strip 2"] == (1, 4, 6, 5)
+    check(made.timetable, network, machine)
+    assert verify(made.timetable, network).agrees
+
+
 def test_what_is_computed_again_is_counted() -> None:
     network = tower()
     patches = patched(network, network.ops, ((stretch(network, 0, 4), 2),))
@@ -155,7 +173,7 @@ def test_a_second_stretch_reads_the_result_of_the_first_where_it_lies() -> None:
     assert kinds.count("concat") == 2
     assert kinds.count("slice") == 2
     # The window of three needs one column of the other half.
-    assert patches.network.by_name["pool for strip 1"].shape == (1, 5, 4, 6)
+    assert patches.network.by_name["pool for narrow strip 1"].shape == (1, 5, 4, 6)
 
 
 def test_a_plan_has_the_network_s_own_names_again() -> None:
