@@ -311,10 +311,15 @@ def resized(machine: Machine, share: float) -> Machine:
 
 
 def with_what_would_do(
-    refusal: InfeasibleError, ways: Iterator[Callable[[Machine], Drafts]], machine: Machine
+    refusal: InfeasibleError,
+    ways: Iterator[Callable[[Machine], Drafts]],
+    machine: Machine,
+    *,
+    may_look_on: bool,
 ) -> InfeasibleError:
     """A refusal that also says how much is enough if ops run as cascades, in the best of several
-    orders; the first one's own hint is about an op that runs by itself."""
+    orders, and whether more could be tried; the first one's own hint is about an op that runs by
+    itself."""
     pads = [m for m in machine.memories if m.role == "scratchpad"]
     first_way = next(ways)
     places = first_way(machine).prepared.places
@@ -331,4 +336,5 @@ def with_what_would_do(
     origin = places.origin("I1")
     if origin is not None and origin.rereadable:
         hint += ", and perhaps less, with strips or ops that run again"
+        hint += "; `--thorough` looks for more of them" if may_look_on else ""
     return InfeasibleError(replace(first, hint=hint), *others)

@@ -153,9 +153,8 @@ def plan_computing_again(planning: Planning) -> Plan | None:
     # What is not there as a whole has to be made and read within one cascade.
     long = replace(options, forgets=True, most_stages=MOST_STAGES)
     apart = _readers_apart(planning, long, HALF)
-    if not apart.again:
-        return _Copying(planning, LIKELY, replace(long, most_stages=MANY_STAGES)).plan_of(whole)
-    plan = _Copying(planning, LIKELY, long).plan_of(apart)
+    stages = MOST_STAGES if apart.again else MANY_STAGES
+    plan = _Copying(planning, LIKELY, replace(long, most_stages=stages)).plan_of(apart)
     if plan is not None or not drafts.options.thorough:
         return plan
     drafts.watcher("many strips")

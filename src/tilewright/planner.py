@@ -82,7 +82,8 @@ def plan(
     try:
         known = sizes.plan_on(limited)
     except InfeasibleError as refusal:
-        raise with_what_would_do(refusal, sizes.ways(), limited) from None
+        may_look_on = not (options.thorough or less_memory)
+        raise with_what_would_do(refusal, sizes.ways(), limited, may_look_on=may_look_on) from None
     return _in_still_less(known, sizes) if options.thorough and less_memory else known
 
 

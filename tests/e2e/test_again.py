@@ -8,7 +8,8 @@ from math import prod
 import pytest
 from tests.reference_data import ABSENT, REFERENCE_DATA
 
-from tilewright import load_machine, load_network, plan
+from tilewright import PlanOptions, load_machine, load_network, plan
+from tilewright.errors import InfeasibleError
 from tilewright.machine.limits import with_memory_limits
 from tilewright.machine.model import Machine
 from tilewright.network.graph import Network
@@ -87,6 +88,16 @@ def test_an_eighth_of_the_largest_map_is_enough() -> None:
     assert [way.tensor for way in made.again] == ["depthwise", "narrow"]
     assert made.strips
     assert made.peak_bytes["sram"] <= LEAST_BYTES < 24_576 // 8
+    assert verify(made.timetable, made.network).agrees
+
+
+@pytest.mark.slow
+def test_a_thorough_search_finds_a_plan_where_there_seemed_to_be_none() -> None:
+    size_bytes = 1_700
+    with pytest.raises(InfeasibleError):
+        plan(gated(), with_sram(size_bytes))
+    made = plan(gated(), with_sram(size_bytes), PlanOptions(thorough=True))
+    assert made.peak_bytes["sram"] <= size_bytes
     assert verify(made.timetable, made.network).agrees
 
 

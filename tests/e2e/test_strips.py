@@ -216,6 +216,10 @@ def test_the_refusal_is_that_of_the_network_if_strips_do_not_help() -> None:
     assert shown.exit_code == 3
     # The hint speaks of strips, but nothing names one.
     assert "strip 1" not in shown.output
+    assert "`--thorough` looks for more of them" in shown.output
+    shown = CliRunner().invoke(tilewright, ["plan", *arguments, "--thorough"])
+    assert shown.exit_code == 3
+    assert "--thorough" not in shown.output
 
 
 @pytest.mark.slow
