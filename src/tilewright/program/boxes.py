@@ -31,12 +31,17 @@ def touched(operand: Operand, ranges: Ranges, shape: Sequence[int]) -> Box:
     """
     if operand.index is None:
         return whole(shape)
-    return tuple(
-        _axis(index, ranges, size) for index, size in zip(operand.index, shape, strict=True)
-    )
+    pairs = zip(operand.index, shape, strict=True)
+    return tuple([_axis(index, ranges, size) for index, size in pairs])
 
 
 def _axis(index: Index, ranges: Ranges, size: int) -> tuple[int, int]:
+    plain = _plain_loop(index)
+    if plain:
+        # Most axes are like that.
+        low, stop = ranges[plain]
+        if 0 <= low < stop <= size:
+            return low, stop
     low, high = index.offset, index.offset + index.reach
     for dim, factor in index.terms:
         start, stop = ranges[dim]
@@ -122,8 +127,10 @@ class _Axis:
 
 
 def _plain_loop(index: Index) -> str:
-    is_plain = (index.offset, index.reach, index.divisor) == (0, 0, 1) and len(index.terms) == 1
-    return index.terms[0][0] if is_plain and index.terms[0][1] == 1 else ""
+    if index.offset or index.reach or index.divisor != 1 or len(index.terms) != 1:
+        return ""
+    loop, factor = index.terms[0]
+    return loop if factor == 1 else ""
 
 
 def elements(box: Box) -> int:
