@@ -52,6 +52,20 @@ class NetworkBounds:
         return middle + self.ends_cycles
 
 
+@dataclass(frozen=True, kw_only=True)
+class LeastWork:
+    """What every plan of a network has to do, whatever the sizes of scratchpads."""
+
+    array_cycles: np.ndarray[tuple[int], np.dtype[np.float64]]
+    """By stage; 0 for those of another engine."""
+    vector_cycles: float
+    constant_bytes: np.ndarray[tuple[int], np.dtype[np.float64]]
+    """By stage, those that it is the first to read."""
+    entering_bytes: int
+    leaving_bytes: int
+    ends_cycles: int
+
+
 def network_bounds(
     network: Network,
     stages: Sequence[Stage],
@@ -60,8 +74,19 @@ def network_bounds(
     costs: TileCosts,
 ) -> NetworkBounds:
     """Bounds from the least work of every stage and the bytes that must come and go."""
+    return bounds_of(least_work(network, stages, storage, places, costs), places)
+
+
+def least_work(
+    network: Network,
+    stages: Sequence[Stage],
+    storage: Mapping[str, Storage],
+    places: Places,
+    costs: TileCosts,
+) -> LeastWork:
+    """The least work of every stage and the bytes that must come and go."""
     array, vector = np.zeros(len(stages)), 0.0
-    weights = np.zeros(len(stages))
+    constants = np.zeros(len(stages))
     known: set[str] = set()
     needed = needed_of(network)
     for number, stage in enumerate(stages):
@@ -71,17 +96,29 @@ def network_bounds(
             array[number] = costs.fewest_steps(stage.op) * part
         elif stage.worker == "vector":
             vector += costs.fewest_vector_cycles(stage.op) * part
-        weights[number] = sum(_constant_bytes(network, stage, known))
-    entering = int(weights.sum()) + _input_bytes(network, stages, storage, needed)
+        constants[number] = sum(_constant_bytes(network, stage, known))
+    return LeastWork(
+        array_cycles=array,
+        vector_cycles=vector,
+        constant_bytes=constants,
+        entering_bytes=int(constants.sum()) + _input_bytes(network, stages, storage, needed),
+        leaving_bytes=sum(t.size_bytes for t in network.outputs),
+        ends_cycles=_ends_cycles(network, stages, storage, places),
+    )
+
+
+def bounds_of(work: LeastWork, places: Places) -> NetworkBounds:
+    """Bounds from the least work, with scratchpads of some sizes."""
+    array, constants = work.array_cycles, work.constant_bytes
     rate, room = _rate(places), _room(places)
-    joint = _joint(array, weights if room else np.zeros(len(stages)), room, rate)
+    joint = _joint(array, constants if room else np.zeros(len(constants)), room, rate)
     return NetworkBounds(
         array_cycles=ceil(array.sum()),
-        vector_cycles=ceil(vector),
-        transfer_cycles=ceil(entering / rate),
+        vector_cycles=ceil(work.vector_cycles),
+        transfer_cycles=ceil(work.entering_bytes / rate),
         joint_cycles=ceil(joint),
-        ends_cycles=_ends_cycles(network, stages, storage, places),
-        traffic_bytes=entering + sum(t.size_bytes for t in network.outputs),
+        ends_cycles=work.ends_cycles,
+        traffic_bytes=work.entering_bytes + work.leaving_bytes,
     )
 
 

@@ -8,7 +8,7 @@ from typing import Final
 from tilewright.machine.model import OUTPUT_OPERAND, Machine
 from tilewright.mapping.search import SearchOptions
 from tilewright.network.graph import Network, Op
-from tilewright.program.bounds import NetworkBounds, network_bounds
+from tilewright.program.bounds import LeastWork, NetworkBounds, bounds_of, least_work
 from tilewright.program.build import Builder
 from tilewright.program.cascade import PLAIN, Cascade, Flow, Strategy, flow_of
 from tilewright.program.cores import Shares
@@ -74,10 +74,16 @@ class Prepared:
     programs: dict[object, Program] = field(default_factory=dict, compare=False, repr=False)
     """What was emitted, by all that was decided: smaller scratchpads often change nothing."""
 
+    least: list[LeastWork] = field(default_factory=list, compare=False, repr=False)
+    """What every plan has to do, once it is known."""
+
     @cached_property
     def bounds(self) -> NetworkBounds:
         """What no plan can do better."""
-        return network_bounds(self.network, self.stages, self.storage, self.places, self.costs)
+        if not self.least:
+            places, costs = self.places, self.costs
+            self.least.append(least_work(self.network, self.stages, self.storage, places, costs))
+        return bounds_of(self.least[0], self.places)
 
 
 def prepare(

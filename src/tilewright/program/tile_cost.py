@@ -82,6 +82,8 @@ class TileCosts:
     """What tells the cycles of tiles instead of their mappings."""
     _kinds: StageKinds = field(init=False)
     _known: dict[int, Known] = field(default_factory=dict)
+    _models: dict[int, Callable[[Mapping[str, int]], int | None]] = field(default_factory=dict)
+    """By kind of stage, how long tiles take by the core's own model."""
     _found: dict[object, TileCost] = field(default_factory=dict)
     _of_stages: dict[object, TileCost] = field(default_factory=dict)
     """By op, lengths of all loops, and what is known of sums."""
@@ -167,12 +169,18 @@ class TileCosts:
 
     def model_of(self, stage: Stage) -> Callable[[Mapping[str, int]], int | None] | None:
         """Cycles of a stage's tiles by the lengths of their loops, if the core has a model."""
-        model = self.core_model
-        if model is None:
+        if self.core_model is None:
             return None
+        kind = self._kinds.kind(stage)
+        if kind not in self._models:
+            self._models[kind] = self._asking(self.core_model, stage)
+        return self._models[kind]
+
+    def _asking(
+        self, model: CoreModelCosts, stage: Stage
+    ) -> Callable[[Mapping[str, int]], int | None]:
         sizes = stage.op.sizes
         sums = [(loop, sizes[loop]) for loop in stage.tileable[2]]
-
         whole, part = (False, False), (True, True)
 
         def cycles(lengths: Mapping[str, int]) -> int | None:

@@ -118,7 +118,7 @@ class Scene:
             found[root] = Life(
                 first=-1 if is_input else first,
                 last=last,
-                size_bytes=self.larger.get(root) or self.kept_bytes(root, {}),
+                size_bytes=self.larger.get(root) or self._whole_kept_bytes(root),
                 whole_bytes=_rounded(network.by_name[root].size_bytes, space.alignment_bytes),
                 memory=memory,
                 may_stay=may_stay,
@@ -132,6 +132,13 @@ class Scene:
         that read it go along loops, in cascades."""
         readers = [(number, loops.get(number, "")) for number in self._readers[root]]
         return self.core_parts.kept_bytes(root, readers, self.residence.homes.of_kept(root))
+
+    def _whole_kept_bytes(self, root: str) -> int:
+        """The same without any cascade, of which a single core knows already what it keeps."""
+        residence = self.residence
+        if self.prepared.places.cores > 1:
+            return self.kept_bytes(root, {})
+        return residence.homes.aligned(residence.bytes_of(root), residence.homes.of_kept(root))
 
     @cached_property
     def _readers(self) -> Mapping[str, list[int]]:
