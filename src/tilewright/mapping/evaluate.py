@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from math import ceil, fsum
 
 import numpy as np
@@ -24,6 +23,7 @@ from tilewright.mapping.kernel import (
 )
 from tilewright.mapping.movement import Movement, instances_of, movement
 from tilewright.mapping.nest import LoopNest
+from tilewright.once import once
 from tilewright.records import quickly_made
 
 
@@ -35,7 +35,7 @@ class Setup:
     hierarchy: Hierarchy
     spatial: Spatial
 
-    @cached_property
+    @once
     def mac_pj(self) -> float:
         """Energy of the multiplications themselves."""
         array = self.hierarchy.array
@@ -43,22 +43,22 @@ class Setup:
             return array.mac_pj * self.nest.points
         return imc_energy(self.nest, array, self.spatial.unrolling).total_pj
 
-    @cached_property
+    @once
     def op_cycles(self) -> float:
         """Cycles of one multiplication: more than 1 where inputs enter bit by bit."""
         return cycles_per_op(self.hierarchy.array)
 
-    @cached_property
+    @once
     def wiring(self) -> Wiring:
         """Links and ports."""
         return wiring(self.nest.letters, self.hierarchy)
 
-    @cached_property
+    @once
     def instances(self) -> tuple[int, ...]:
         """Per link, the copies of its memory that are at work."""
         return instances_of(self.wiring.links, self.spatial)
 
-    @cached_property
+    @once
     def description(self) -> Description | None:
         """All of it in the terms of the compiled kernel; None where NumPy serves."""
         return describe(
@@ -80,21 +80,21 @@ class Batch:
     compiled: Floats | None
     """Cycles and energy of the memories by the kernel, (2, N); None where NumPy serves."""
 
-    @cached_property
+    @once
     def moves(self) -> Movement:
         """What moves, by NumPy."""
         setup = self.setup
         nest, hierarchy, spatial = setup.nest, setup.hierarchy, setup.spatial
         return movement(nest, hierarchy, spatial, self.orders, self.allocation)
 
-    @cached_property
+    @once
     def costs(self) -> Costs:
         """All parts of the costs, by NumPy."""
         setup, drain = self.setup, self.setup.spatial.drain_cycles
         nest, hierarchy = setup.nest, setup.hierarchy
         return costs(nest, hierarchy, self.moves, drain_cycles=drain, op_cycles=setup.op_cycles)
 
-    @cached_property
+    @once
     def cycles(self) -> Floats:
         """Cycles of every candidate."""
         cycles: Floats
@@ -105,7 +105,7 @@ class Batch:
             cycles = np.where(good, self.costs.cycles, np.inf)
         return cycles
 
-    @cached_property
+    @once
     def energy_pj(self) -> Floats:
         """Energy of every candidate."""
         energy: Floats

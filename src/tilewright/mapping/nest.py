@@ -7,12 +7,12 @@ a relation such as `IX = 2*OX + 1*FX`.
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from functools import cached_property
 from math import gcd, prod
 
 from tilewright.network.graph import Index, Network, Op, Operand
 from tilewright.network.kinds import is_mac
 from tilewright.network.windows import interleaved
+from tilewright.once import once
 from tilewright.records import quickly_made
 
 _ARRAY_KINDS = """
@@ -84,17 +84,17 @@ class LoopNest:
     relations: tuple[Relation, ...]
     final_bits: int
 
-    @cached_property
+    @once
     def sizes(self) -> dict[str, int]:
         """Loop sizes by name."""
         return dict(self.dims)
 
-    @cached_property
+    @once
     def letters(self) -> tuple[str, ...]:
         """Letters of the operands."""
         return tuple(operand.letter for operand in self.operands)
 
-    @cached_property
+    @once
     def points(self) -> int:
         """Points of the nest: what ZigZag counts as multiplications."""
         return prod(size for _, size in self.dims)
@@ -116,7 +116,7 @@ class LoopNest:
         """Loops under which the operand stays the same."""
         return self._dependence[operand.letter].irrelevant
 
-    @cached_property
+    @once
     def _dependence(self) -> dict[str, _Dependence]:
         targets = {r.target for r in self.relations}
         every = {name for r in self.relations for name in (r.target, *(d for d, _ in r.terms))}

@@ -2,11 +2,11 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
 from itertools import product
 from operator import itemgetter
 
 from tilewright.network.graph import Index, Operand, Tensor
+from tilewright.once import once
 from tilewright.program.model import Box
 from tilewright.records import quickly_made
 from tilewright.units import packed_bytes
@@ -64,12 +64,12 @@ class Footprint:
     _solid: dict[object, Box] = field(default_factory=dict)
     """Those of the boxes that have elements."""
 
-    @cached_property
+    @once
     def _key(self) -> Callable[[Ranges], object]:
         loops = dict.fromkeys(loop for axis in self._axes for loop in axis.loops)
         return itemgetter(*loops) if loops else lambda ranges: None
 
-    @cached_property
+    @once
     def _axes(self) -> tuple["_Axis", ...]:
         pairs = zip(self.operand.index or (), self.shape, strict=False)
         return tuple(

@@ -1,6 +1,6 @@
 """Cores whose tiles take as long as a model made for them says, instead of as their mappings do."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from tilewright.machine.model import OUTPUT_OPERAND, WEIGHTS
@@ -18,6 +18,9 @@ from tilewright.program.places import Places
 from tilewright.program.stage_kinds import StageKinds
 from tilewright.program.stages import Stage
 
+Sums = tuple[bool, bool]
+"""Whether a tile goes on from sums, and whether it leaves some unfinished."""
+
 
 @dataclass
 class CoreModelCosts:
@@ -28,27 +31,34 @@ class CoreModelCosts:
     kinds: StageKinds
     holds_weights: bool
     """Whether weights lie in a scratchpad, unless a stage lets them stream."""
-    _found: dict[object, int | None] = field(default_factory=dict)
+    _found: dict[tuple[int, Sums], dict[tuple[int, ...], int | None]] = field(default_factory=dict)
+    """By kind of stage and what is known of sums, and by the lengths of loops."""
     _ops: dict[str, tuple[TiledOp, ...]] = field(default_factory=dict)
     _fewest: dict[str, float | None] = field(default_factory=dict)
 
     def cycles(
-        self, stage: Stage, lengths: Mapping[str, int], sums: tuple[bool, bool] = (False, False)
+        self, stage: Stage, lengths: Mapping[str, int], sums: Sums = (False, False)
     ) -> int | None:
         """Cycles of a tile, whose sums may be continued and left unfinished; None: not its work."""
-        key = (self.kinds.kind(stage), tuple(lengths.values()), sums)
-        if key not in self._found:
-            of, *fused = self._tiled_ops(stage)
-            tile = Tile(
-                of=of,
-                fused=tuple(fused),
-                lengths=lengths,
-                is_continued=sums[0],
-                is_unfinished=sums[1],
-                streams=stage.streams or not self.holds_weights,
-            )
-            self._found[key] = tile_cycles(tile, self.ethos_u)
-        return self._found[key]
+        return self.asking(stage, sums)(lengths)
+
+    def asking(
+        self, stage: Stage, sums: Sums = (False, False)
+    ) -> Callable[[Mapping[str, int]], int | None]:
+        """The same for many tiles of a stage."""
+        known = self._found.setdefault((self.kinds.kind(stage), sums), {})
+        of, *fused = self._tiled_ops(stage)
+        streams = stage.streams or not self.holds_weights
+
+        def cycles(lengths: Mapping[str, int]) -> int | None:
+            key = tuple(lengths.values())
+            if key not in known:
+                known[key] = tile_cycles(
+                    Tile(of, tuple(fused), lengths, *sums, streams), self.ethos_u
+                )
+            return known[key]
+
+        return cycles
 
     def _tiled_ops(self, stage: Stage) -> tuple[TiledOp, ...]:
         """The op of a stage, and those that are applied to its result."""

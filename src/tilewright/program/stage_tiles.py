@@ -2,9 +2,9 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
 from itertools import product
 
+from tilewright.once import once
 from tilewright.program.boxes import Ranges
 from tilewright.program.model import Box
 from tilewright.program.slicing import ranges_of
@@ -50,7 +50,7 @@ class StageTiles:
     _on_demand: dict[object, Tile] = field(default_factory=dict)
     """By core, ranges of its part, and what is made."""
 
-    @cached_property
+    @once
     def _sizes(self) -> Mapping[str, int]:
         return self.uses.stage.op.sizes
 

@@ -8,12 +8,12 @@ elements lie (a reshape, a slice, a concatenation) vanish where a view of anothe
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import Literal
 
 from tilewright.mapping.nest import runs_on_array
 from tilewright.network.graph import Index, Network, Op, Operand, Tensor
 from tilewright.network.kinds import KIND_CLASSES
+from tilewright.once import once
 from tilewright.program.tile import tileable
 from tilewright.records import quickly_made
 
@@ -40,19 +40,19 @@ class Stage:
     streams: bool = False
     """Whether the array reads its constants where they lie outside, past the scratchpads."""
 
-    @cached_property
+    @once
     def streaming(self) -> "Stage":
         """The same with constants that stream."""
         return replace(self, streams=True)
 
-    @cached_property
+    @once
     def inputs(self) -> tuple[Operand, ...]:
         """The op's inputs and the constants of what is fused, all over the loops of `op`."""
         constants = [_over_loops_of(self.op, f, o) for f in self.fused for o in f.inputs]
         made = {o.tensor for op in (self.op, *self.fused) for o in op.outputs}
         return (*self.op.inputs, *(o for o in constants if o.tensor not in made))
 
-    @cached_property
+    @once
     def results(self) -> tuple[Operand, ...]:
         """What is written, with where each point of `op`'s nest lands in it."""
         if not self.fused:
@@ -60,12 +60,12 @@ class Stage:
         last = self.fused[-1].outputs[0]
         return (replace(self.op.outputs[0], tensor=last.tensor),)
 
-    @cached_property
+    @once
     def tileable(self) -> tuple[list[str], list[str], list[str]]:
         """Loops that may be cut: those of the weights, the other ones of the result, and sums."""
         return tileable(self.op)
 
-    @cached_property
+    @once
     def summed(self) -> tuple[tuple[str, int], ...]:
         """Loops, with their sizes, that all lead to the same elements of the result."""
         walked = {

@@ -181,13 +181,16 @@ class TileCosts:
     ) -> Callable[[Mapping[str, int]], int | None]:
         sizes = stage.op.sizes
         sums = [(loop, sizes[loop]) for loop in stage.tileable[2]]
-        whole, part = (False, False), (True, True)
+        whole = model.asking(stage)
+        if not sums:
+            return whole
+        part = model.asking(stage, (True, True))
 
         def cycles(lengths: Mapping[str, int]) -> int | None:
             for loop, size in sums:
                 if lengths[loop] < size:
-                    return model.cycles(stage, lengths, part)
-            return model.cycles(stage, lengths, whole)
+                    return part(lengths)
+            return whole(lengths)
 
         return cycles
 

@@ -2,10 +2,10 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from functools import cached_property
 from typing import Literal, NamedTuple
 
 from tilewright.network.graph import Op, Operand
+from tilewright.once import once
 from tilewright.records import quickly_made
 
 Goal = Literal["latency", "energy", "traffic"]
@@ -127,7 +127,7 @@ class Work:
         """What a choice of tiles is made for: the lead, and the room of every memory."""
         return (self.lead_cycles, *self.room.values())
 
-    @cached_property
+    @once
     def key(self) -> object:
         """What a choice of tiles depends on; names do not matter."""
         tenants = tuple(
@@ -148,7 +148,7 @@ class Work:
             self.partial.bits if self.partial is not None else 0,
         )
 
-    @cached_property
+    @once
     def with_partial_sums(self) -> "Work":
         """The same with partial sums among the tenants, if there are any."""
         if self.partial is None:

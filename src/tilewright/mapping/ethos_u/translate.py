@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Final, NamedTuple
 
 from tilewright.mapping.ethos_u.configuration import Shape
@@ -11,6 +10,7 @@ from tilewright.mapping.ethos_u.softmax import softmax_steps
 from tilewright.mapping.ethos_u.step import Step
 from tilewright.network.graph import Index, Network, Op, Operand
 from tilewright.network.windows import Interleaved, interleaved
+from tilewright.once import once
 from tilewright.records import quickly_made
 
 CLAMPS: Final = frozenset(("relu", "relu6", "relu_n1_to_1", "clip"))
@@ -58,43 +58,43 @@ class TiledOp:
     op: Op
     network: Network
 
-    @cached_property
+    @once
     def data(self) -> Operand:
         """The operand that the op works at."""
         return next(operand for operand in self.op.inputs if operand.name == "I")
 
-    @cached_property
+    @once
     def weight_bits(self) -> int:
         """Bits of each of its weights, if it has some."""
         weights = [operand.tensor for operand in self.op.inputs if operand.name == "W"]
         return self.network.by_name[weights[0]].bits if weights else 8
 
-    @cached_property
+    @once
     def reads(self) -> tuple[str, ...]:
         """The first two tensors that the op reads."""
         return tuple(operand.tensor for operand in self.op.inputs[:2])
 
-    @cached_property
+    @once
     def makes(self) -> str:
         """The tensor that the op makes."""
         return self.op.outputs[0].tensor
 
-    @cached_property
+    @once
     def sizes(self) -> Mapping[str, int]:
         """How far the loops of the whole op run."""
         return self.op.sizes
 
-    @cached_property
+    @once
     def input_bits(self) -> int:
         """Of elements as the hardware has them."""
         return self.bits(self.data)
 
-    @cached_property
+    @once
     def output_bits(self) -> int:
         """Of elements as the hardware has them."""
         return self.bits(self.op.outputs[0])
 
-    @cached_property
+    @once
     def activation(self) -> Activation:
         """The activation that stands in the op itself."""
         name = str(self.op.attribute("activation", ""))
@@ -102,22 +102,22 @@ class TiledOp:
             return "table"
         return "clamp" if name in CLAMPS or self.op.kind in CLAMPS else "none"
 
-    @cached_property
+    @once
     def window(self) -> tuple[_Axis, _Axis]:
         """The axes along which a window moves: rows and columns."""
         return self._axis("OY", "FY"), self._axis("OX", "FX")
 
-    @cached_property
+    @once
     def interleaved(self) -> tuple[Interleaved, ...]:
         """The axes of a transposed convolution that walks over its result."""
         return interleaved(self.op, self.network)
 
-    @cached_property
+    @once
     def is_first(self) -> bool:
         """Whether it works at an input of the network."""
         return self.network.by_name[self.data.tensor].role == "input"
 
-    @cached_property
+    @once
     def is_depthwise(self) -> bool:
         """Whether every channel is a convolution of its own."""
         return self.sizes.get("G", 1) > 1 and self.sizes.get("C", 1) == 1
