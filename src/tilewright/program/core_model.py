@@ -53,9 +53,15 @@ class CoreModelCosts:
         def cycles(lengths: Mapping[str, int]) -> int | None:
             key = tuple(lengths.values())
             if key not in known:
-                known[key] = tile_cycles(
-                    Tile(of, tuple(fused), lengths, *sums, streams), self.ethos_u
+                tile = Tile(
+                    of=of,
+                    fused=tuple(fused),
+                    lengths=lengths,
+                    is_continued=sums[0],
+                    is_unfinished=sums[1],
+                    streams=streams,
                 )
+                known[key] = tile_cycles(tile, self.ethos_u)
             return known[key]
 
         return cycles
