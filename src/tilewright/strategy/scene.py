@@ -118,7 +118,7 @@ class Scene:
             found[root] = Life(
                 first=-1 if is_input else first,
                 last=last,
-                size_bytes=self.larger.get(root) or self._whole_kept_bytes(root),
+                size_bytes=self.larger.get(root) or self.kept_bytes(root, {}),
                 whole_bytes=_rounded(network.by_name[root].size_bytes, space.alignment_bytes),
                 memory=memory,
                 may_stay=may_stay,
@@ -130,15 +130,12 @@ class Scene:
     def kept_bytes(self, root: str, loops: Mapping[int, str]) -> int:
         """Bytes of a tensor that is kept in the scratchpad that has most of it, if some of those
         that read it go along loops, in cascades."""
+        homes = self.residence.homes
+        if self.prepared.places.cores == 1:
+            # It has everything, whatever the loops.
+            return homes.aligned(self.residence.bytes_of(root), homes.of_kept(root))
         readers = [(number, loops.get(number, "")) for number in self._readers[root]]
-        return self.core_parts.kept_bytes(root, readers, self.residence.homes.of_kept(root))
-
-    def _whole_kept_bytes(self, root: str) -> int:
-        """The same without any cascade, of which a single core knows already what it keeps."""
-        residence = self.residence
-        if self.prepared.places.cores > 1:
-            return self.kept_bytes(root, {})
-        return residence.homes.aligned(residence.bytes_of(root), residence.homes.of_kept(root))
+        return self.core_parts.kept_bytes(root, readers, homes.of_kept(root))
 
     @cached_property
     def _readers(self) -> Mapping[str, list[int]]:
