@@ -22,14 +22,16 @@ Place = Callable[[Sequence[Buffer]], Sequence[int] | None]
 
 def in_pieces(buffers: Sequence[Buffer], place: Place) -> tuple[int, ...] | None:
     """Addresses with which all pieces fit; None if one does not, or if there are no pieces."""
-    fixed = [j for j, buffer in enumerate(buffers) if buffer.address is not None]
     cut = _cut(buffers)
-    first = None if cut is None else [*fixed, *cut[0]]
-    addresses = None if first is None else place([buffers[j] for j in first])
-    if cut is None or first is None or addresses is None:
+    if cut is None:
+        return None
+    longest, pieces = cut
+    first = [*(j for j, b in enumerate(buffers) if b.address is not None), *longest]
+    addresses = place([buffers[j] for j in first])
+    if addresses is None:
         return None
     found = dict(zip(first, addresses, strict=True))
-    for piece in cut[1]:
+    for piece in pieces:
         start = min(buffers[j].start_cycle for j in piece)
         end = max(buffers[j].end_cycle for j in piece)
         there = [
