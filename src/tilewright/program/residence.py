@@ -299,8 +299,7 @@ class Residence:
     def _least_cycles(self, number: int) -> float:
         """What a stage takes however it is cut, where a model of the core knows."""
         model = self.costs.core_model
-        least = None if model is None else model.fewest_cycles(self.stages[number].op)
-        return least or 0.0
+        return (model and model.fewest_cycles(self.stages[number].op)) or 0.0
 
     def overwritten(self, number: int) -> str | None:
         """The input whose place a stage's result may take: kept, and of no use to anybody else."""
@@ -359,8 +358,7 @@ class Residence:
     def work(
         self, number: int, stage: Stage | None = None, *, shortest_slices: bool = False
     ) -> Work:
-        """A stage, given with constants that stream or not, as the choice of tiles sees it, for its
-        largest part."""
+        """The largest part of a stage, with constants that stream or not, as tiles are chosen."""
         stage, room = stage or self.stages[number], self._room(number)
         lengths = {dim: stop - start for dim, (start, stop) in self.parts[number][0].items()}
         flow = self.flows.get(number)
@@ -403,7 +401,9 @@ class Residence:
 
     def in_any_room(self, number: int) -> Work:
         """A stage by itself as the choice of tiles sees it, but for the room that it has."""
-        stage = self._streaming(number) or self.stages[number]
+        # Where tensors can wait outside there is room for constants, and they mostly come.
+        streaming = None if self.places.overflow() is not None else self._streaming(number)
+        stage = streaming or self.stages[number]
         return Work(
             op=stage.op,
             lengths={dim: stop - start for dim, (start, stop) in self.parts[number][0].items()},
