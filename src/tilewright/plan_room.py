@@ -14,8 +14,12 @@ from tilewright.program.tiles import MOST_TILES
 ROOM_FOR_TILES = (1.0, 0.95, 0.85, 0.7, 0.5)
 """Parts of the scratchpads for which cascades are chosen, too, if nothing can wait outside."""
 
-ROOM_ON_CORES = (0.9, 0.75)
-"""Parts for which they are chosen if several cores can let things wait outside."""
+ROOM_ANYWAY = (0.9, 0.75)
+"""Parts for which they are chosen where things can wait outside, if there are several cores or
+more has to move than was believed."""
+
+MORE_MOVED = 1.02
+"""More has to move if it is at least this factor of what was believed."""
 
 MOST_TRIED = 2_500
 """Tasks of their programs in all, beyond which no more are made."""
@@ -50,19 +54,32 @@ def with_room_for_tiles(
     return best
 
 
-def with_room_on_cores(
+def with_room_anyway(
     drafts_on: Callable[[Machine], Drafts],
     machine: Machine,
     best: Draft,
     seen: Sequence[Candidate],
 ) -> Draft:
-    """The best of a draft and those of cascades that are chosen for less room.
+    """The best of a draft and those of cascades that are chosen for less room, if it may be short
+    although things can wait outside.
 
-    What fills each scratchpad to the brim leaves no room for weights that last, or come early.
+    What fills each scratchpad to the brim leaves no room on several cores for weights that last, or
+    come early. And where addresses are not found for all of it, much more goes out and comes back
+    than was believed.
     """
     drafts = drafts_on(machine)
+    if drafts.prepared.places.cores == 1 and not _moves_more(best, seen, drafts.goal):
+        return best
     strategies = _strategies_for_parts(drafts_on, machine, drafts.goal)
     return _best_of(drafts, strategies, best, seen, drafts.rival_tiles) or best
+
+
+def _moves_more(best: Draft, seen: Sequence[Candidate], goal: Goal) -> bool:
+    """Whether a candidate would move less than the best draft if it found room for everything."""
+    if goal == "latency":
+        return False
+    believed = min((candidate.least_value(goal)[0] for candidate in seen), default=inf)
+    return best.value(goal)[0] >= MORE_MOVED * believed
 
 
 def _best_of(
@@ -92,12 +109,14 @@ def _best_of(
 def _strategies_for_parts(
     drafts_on: Callable[[Machine], Drafts], machine: Machine, goal: Goal
 ) -> Iterator[Strategy]:
-    """What the choice of cascades proposes for parts of several cores' scratchpads."""
-    for part in ROOM_ON_CORES:
-        chosen = drafts_on(cut_to(machine, part)).chosen(goal)
-        if chosen is None:
+    """What the choice of cascades proposes for parts of the scratchpads."""
+    for part in ROOM_ANYWAY:
+        smaller = drafts_on(cut_to(machine, part))
+        found = [smaller.chosen("traffic", small_cuts=True)] if goal == "traffic" else []
+        chosen = [choice for choice in (*found, smaller.chosen(goal)) if choice is not None]
+        if not chosen:
             break
-        yield chosen.strategy
+        yield from (choice.strategy for choice in chosen)
 
 
 def _roomier_strategies(

@@ -21,7 +21,7 @@ from tilewright.plan_memory import (
     resized,
 )
 from tilewright.plan_model import Plan
-from tilewright.plan_room import with_room_for_tiles, with_room_on_cores
+from tilewright.plan_room import with_room_anyway, with_room_for_tiles
 from tilewright.plan_rungs import last_resort
 from tilewright.program.cascade import PLAIN, Strategy
 from tilewright.program.layout import Layout
@@ -76,8 +76,8 @@ def best_plan(drafts_on: Callable[[Machine], Drafts], machine: Machine) -> Plan:
     best, seen = _best_on(drafts, None, [])
     if drafts.goal == "latency" and drafts.prepared.places.overflow() is None:
         best = with_room_for_tiles(drafts_on, machine, best, seen)
-    elif best is not None and drafts.prepared.places.cores > 1:
-        best = with_room_on_cores(drafts_on, machine, best, seen)
+    elif best is not None:
+        best = with_room_anyway(drafts_on, machine, best, seen)
     if best is not None:
         best = _with_smaller_tiles(drafts_on, machine, best, seen)
     elif seen:
@@ -373,11 +373,14 @@ def _may_be_faster(drafts: Drafts, first: Candidate, best: Draft) -> bool:
     """Whether plain tiles for smaller scratchpads may take less time than the best draft.
 
     They may if what they take more than the first ones, as the choice of tiles estimates it, is
-    less than what is lost with those because work and transfers wait for each other. That is not
-    asked of small programs, which are as quickly made.
+    less than what is lost with those because work and transfers wait for each other; or if the
+    model of a core says that less is computed, or waited for what streams. That is not asked of
+    small programs, which are as quickly made.
     """
     n_tasks = len(first.lowered.program.tasks)
     if n_tasks <= FEW_TASKS:
+        return True
+    if drafts.least_compute_cycles(PLAIN) < WORTHWHILE * best.candidate.compute_cycles:
         return True
     slack = HOPE if n_tasks <= drafts.options.smaller_tasks else 1.0
     may_take = slack * best.timetable.cycles / first.least.order_cycles

@@ -5,20 +5,10 @@ tasks take to make.
 """
 
 from collections.abc import Iterator
-from itertools import product
-from math import prod
 
-from tilewright.program.core_model import CoreModelCosts
 from tilewright.program.layout import Layout
 from tilewright.program.lower import Prepared
-from tilewright.program.stages import Stage
-from tilewright.program.tile import Tiling
-
-Lengths = tuple[tuple[str, int], ...]
-"""How far each loop runs."""
-
-Step = tuple[int, int, bool, bool]
-"""How far a loop runs in some tiles, in how many, and whether these are its first and its last."""
+from tilewright.program.part_cycles import Lengths, part_cycles
 
 
 def least_compute_cycles(prepared: Prepared, layout: Layout) -> int:
@@ -31,7 +21,7 @@ def least_compute_cycles(prepared: Prepared, layout: Layout) -> int:
         known: dict[Lengths, int] = {}
         for core, lengths, times in _parts(layout, number):
             if lengths not in known:
-                known[lengths] = _part_cycles(model, stage, lengths, layout.tilings[number])
+                known[lengths] = part_cycles(model, stage, lengths, layout.tilings[number])
             by_core[core] += times * known[lengths]
     return max(by_core)
 
@@ -46,41 +36,3 @@ def _parts(layout: Layout, number: int) -> Iterator[tuple[int, Lengths, int]]:
         elif number not in flow.cascade.on_demand:
             for rows, times in flow.turn_counts[number].items():
                 yield core, tuple({**lengths, flow.loops[number]: rows}.items()), times
-
-
-def _part_cycles(model: CoreModelCosts, stage: Stage, lengths: Lengths, tiling: Tiling) -> int:
-    """Cycles of the tiles into which a part of a stage is cut; none if the model does not tell."""
-    if stage.worker == "move":
-        return 0
-    whole = dict(lengths)
-    steps = [
-        _steps(whole[dim], tiling.lengths[dim], is_sum=dim in stage.tileable[2])
-        for dim in tiling.order
-    ]
-    total = 0
-    for tile in product(*steps):
-        cut = dict(zip(tiling.order, (length for length, *_ in tile), strict=True))
-        continued = not all(is_first for _, _, is_first, _ in tile)
-        unfinished = not all(is_last for *_, is_last in tile)
-        cycles = model.cycles(stage, {**whole, **cut}, (continued, unfinished))
-        total += (cycles or 0) * prod(times for _, times, _, _ in tile)
-    return total
-
-
-def _steps(length: int, step: int, *, is_sum: bool) -> list[Step]:
-    """The steps along a loop, those alike as one; only those of sums are told apart by place.
-
-    >>> _steps(10, 4, is_sum=False)
-    [(4, 2, True, True), (2, 1, True, True)]
-    >>> _steps(10, 4, is_sum=True)
-    [(4, 1, True, False), (4, 1, False, False), (2, 1, False, True)]
-    """
-    before, last = divmod(length - 1, step)
-    found = [(step, before, True, True), (last + 1, 1, True, True)]
-    if is_sum and before:
-        found = [
-            (step, 1, True, False),
-            (step, before - 1, False, False),
-            (last + 1, 1, False, True),
-        ]
-    return [one for one in found if one[1]]

@@ -21,6 +21,7 @@ from tilewright.program.in_place import Replacement, replacements
 from tilewright.program.layout import Layout, Passing
 from tilewright.program.model import Box
 from tilewright.program.pace import behind, in_step, lead_cycles
+from tilewright.program.part_cycles import part_cycles
 from tilewright.program.passes import has_passes, passing_tiles
 from tilewright.program.places import Places
 from tilewright.program.refusal import refusal
@@ -43,6 +44,7 @@ from tilewright.program.tenants import (
 from tilewright.program.tile import Goal, Tenant, Tiling, Work
 from tilewright.program.tile_choice import FAR_BETTER, TileChoice, better_of
 from tilewright.program.tile_cost import TileCosts
+from tilewright.program.work import NEARLY
 
 
 @dataclass
@@ -325,9 +327,22 @@ class Residence:
             return self._tiling(number, streaming)
         found = self._tiling(number, brought)
         least = max(self._least_cycles(number), streaming_cycles(self.homes, streaming))
-        if found is not None and flow is None and found.is_good(self.goal, least * FAR_BETTER):
+        if found is None or flow is not None:
+            return better_of(found, self._tiling(number, streaming), in_turns=flow is not None)
+        computing = self._computing_cycles(number, found) if self.goal == "latency" else 0
+        if found.is_good(self.goal, least * FAR_BETTER) and computing <= least * NEARLY:
             return found
-        return better_of(found, self._tiling(number, streaming), in_turns=flow is not None)
+        streamed = self._tiling(number, streaming)
+        if streamed is not None and streamed.cycles * NEARLY < computing:
+            # That is better even if all that is brought comes while others are at work.
+            return streamed
+        return better_of(found, streamed, in_turns=False)
+
+    def _computing_cycles(self, number: int, tiling: Tiling) -> int:
+        """What a stage takes if it waits for no transfer, where a model of the core knows."""
+        model, part = self.costs.core_model, self.parts[number][0]
+        lengths = tuple([(dim, stop - start) for dim, (start, stop) in part.items()])
+        return part_cycles(model, self.stages[number], lengths, tiling) if model else 0
 
     def _streaming(self, number: int) -> Stage | None:
         """A stage with constants that stream, if they may and do not last."""
