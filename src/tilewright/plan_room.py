@@ -68,18 +68,17 @@ def with_room_anyway(
     than was believed.
     """
     drafts = drafts_on(machine)
-    if drafts.prepared.places.cores == 1 and not _moves_more(best, seen, drafts.goal):
+    is_alone = drafts.prepared.places.cores == 1
+    if is_good(drafts, best) or (is_alone and not _moves_more(drafts, best)):
         return best
     strategies = _strategies_for_parts(drafts_on, machine, drafts.goal)
     return _best_of(drafts, strategies, best, seen, drafts.rival_tiles) or best
 
 
-def _moves_more(best: Draft, seen: Sequence[Candidate], goal: Goal) -> bool:
-    """Whether a candidate would move less than the best draft if it found room for everything."""
-    if goal == "latency":
-        return False
-    believed = min((candidate.least_value(goal)[0] for candidate in seen), default=inf)
-    return best.value(goal)[0] >= MORE_MOVED * believed
+def _moves_more(drafts: Drafts, best: Draft) -> bool:
+    """Whether the best draft moves more than the choice of cascades believes in."""
+    chosen = None if drafts.goal == "latency" else drafts.chosen(drafts.goal)
+    return chosen is not None and best.outside_bytes >= MORE_MOVED * chosen.moved_bytes
 
 
 def _best_of(

@@ -7,6 +7,7 @@ estimates, so its strategy is a candidate beside the plain one, never a replacem
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from math import inf
+from typing import NamedTuple
 
 from tilewright.machine.model import Machine
 from tilewright.plan_drafts import Candidate, Draft, Drafts
@@ -41,6 +42,13 @@ HOPE = 1.02
 FEW_TASKS = 1_000
 """Programs of no more tasks are quickly made: smaller scratchpads are looked at even if the last
 ones gave nothing better."""
+
+OTHER_AIMS: tuple[tuple[Goal, bool], ...] = (
+    ("traffic", True),
+    ("traffic", False),
+    ("latency", True),
+)
+"""For which cascades are chosen, too, if energy counts, and whether quickly."""
 
 PARTS = (0.75, 0.5, 0.25)
 """Of the scratchpads, for which tiles are tried where those for all of them do not fit."""
@@ -293,6 +301,13 @@ def _is_known(candidate: Candidate, known: Sequence[Candidate]) -> bool:
     return any(other.lowered.program.tasks is tasks for other in known)
 
 
+class _Limits(NamedTuple):
+    """What a layout may say of itself if its program is to be made."""
+
+    most_bytes: float = inf
+    most_cycles: float = inf
+
+
 def _candidates(drafts: Drafts, best: Draft | None) -> Iterator[Candidate]:
     """The plain candidate, and what the choice of cascades proposes.
 
@@ -300,15 +315,8 @@ def _candidates(drafts: Drafts, best: Draft | None) -> Iterator[Candidate]:
     room, more bytes are then never moved for the sake of fewer. If plain ones are not near what
     must be moved, they are left for later: see `_plain_ones`.
     """
-    goal = drafts.goal
-    must_move = drafts.prepared.bounds.traffic_bytes
-    most_bytes = WORTH_TRYING * must_move if goal == "traffic" else inf
-    most_cycles = inf
-    if goal == "latency" and best is not None:
-        most_cycles = best.timetable.cycles
-    plain = None
-    if drafts.wants_plain:
-        plain = drafts.candidate(goal, PLAIN, most_bytes=most_bytes, most_cycles=most_cycles)
+    goal, limits = drafts.goal, _limits(drafts, best)
+    plain = _plain_one(drafts, limits) if drafts.wants_plain else None
     if plain is not None:
         yield plain
     if best is not None and best.candidate.strategy == PLAIN and is_good(drafts, best):
@@ -318,16 +326,54 @@ def _candidates(drafts: Drafts, best: Draft | None) -> Iterator[Candidate]:
     most_tiles = drafts.rival_tiles if has_rival and goal == "latency" else MOST_TILES
     known = {plain.strategy: plain.outside_bytes} if plain is not None else {}
     for strategy in _strategies(drafts, goal):
-        candidate = drafts.candidate(goal, strategy, most_tiles, most_cycles=most_cycles)
+        candidate = drafts.candidate(goal, strategy, most_tiles, *limits)
         if candidate is not None:
             known[strategy] = candidate.outside_bytes
             yield candidate
     if goal == "traffic":
         yield from _with_small_cuts(drafts, known)
-        for strategy in _strategies(drafts, "latency"):
-            candidate = drafts.candidate("latency", strategy)
+        found = (drafts.candidate("latency", s) for s in _strategies(drafts, "latency"))
+        yield from (candidate for candidate in found if candidate is not None)
+    if goal == "energy":
+        yield from _as_for_other_goals(drafts, known)
+
+
+def _plain_one(drafts: Drafts, limits: _Limits) -> Candidate | None:
+    """The candidate without cascades; none for the traffic if it moves more than it must."""
+    if drafts.goal == "traffic":
+        must_move = drafts.prepared.bounds.traffic_bytes
+        limits = limits._replace(most_bytes=WORTH_TRYING * must_move)
+    return drafts.candidate(drafts.goal, PLAIN, MOST_TILES, *limits)
+
+
+def _limits(drafts: Drafts, best: Draft | None) -> _Limits:
+    """Beyond which a candidate is hardly better than the best draft so far."""
+    if best is None or drafts.goal == "traffic":
+        return _Limits()
+    if drafts.goal == "energy":
+        return _Limits(most_bytes=ROUGHLY * best.outside_bytes)
+    return _Limits(most_cycles=best.timetable.cycles)
+
+
+def _as_for_other_goals(drafts: Drafts, known: Mapping[Strategy, int]) -> Iterator[Candidate]:
+    """What is made for less traffic or latency, and everything with the fastest tiles: these may
+    take less energy than what was thought to take the least."""
+    moved = dict(known)
+    for aim, quickly in OTHER_AIMS:
+        chosen = drafts.chosen(aim, quickly=quickly)
+        if chosen is not None and chosen.strategy not in moved:
+            most_bytes = ROUGHLY * min(moved.values(), default=inf)
+            candidate = drafts.candidate("energy", chosen.strategy, most_bytes=most_bytes)
             if candidate is not None:
+                moved[chosen.strategy] = candidate.outside_bytes
                 yield candidate
+    most_bytes = ROUGHLY * min(moved.values(), default=inf)
+    for strategy, moved_bytes in moved.items():
+        candidate = None
+        if moved_bytes <= most_bytes:
+            candidate = drafts.candidate("latency", strategy, most_bytes=most_bytes)
+        if candidate is not None:
+            yield candidate
 
 
 def _plain_ones(drafts: Drafts, best: Draft | None) -> Iterator[Candidate]:

@@ -20,6 +20,11 @@ def whole(shape: Sequence[int]) -> Box:
     return tuple((0, size) for size in shape)
 
 
+def lengths_of(ranges: Ranges) -> dict[str, int]:
+    """How far each loop runs."""
+    return {dim: stop - start for dim, (start, stop) in ranges.items()}
+
+
 def touched(operand: Operand, ranges: Ranges, shape: Sequence[int]) -> Box:
     """The smallest box that holds every element an operand touches within the loop ranges.
 

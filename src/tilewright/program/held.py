@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from functools import cached_property
 
 from tilewright.errors import InfeasibleError, Problem
 from tilewright.program.boxes import elements, overlap, shifted, whole
@@ -159,10 +158,6 @@ class Held:
                 if (root, core) in self.layout.kept
             )
             is_held = rings or kept or root in self.pieces
-            found = _Holding(rings, kept, root in self._results or not is_held)
+            found = _Holding(rings, kept, root in self.homes.results or not is_held)
             self._holding[root] = found
         return found
-
-    @cached_property
-    def _results(self) -> frozenset[str]:
-        return frozenset(self.homes.root(tensor.name) for tensor in self.homes.network.outputs)

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 from tilewright.machine.model import OUTPUT_OPERAND, WEIGHTS
 from tilewright.network.graph import Network, Operand
@@ -38,6 +39,11 @@ class Homes:
         if lies.origin is None:
             return lies.root, whole(self.network.by_name[lies.root].shape)
         return lies.root, shifted(box, lies.origin)
+
+    @cached_property
+    def results(self) -> frozenset[str]:
+        """The tensors in whose storage the network's outputs lie."""
+        return frozenset(self.root(tensor.name) for tensor in self.network.outputs)
 
     def made_by(self, operand: Operand, parts: Sequence[Ranges]) -> Iterator[Box]:
         """What each core makes of a result, where it lies in its storage."""

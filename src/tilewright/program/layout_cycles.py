@@ -6,9 +6,13 @@ tasks take to make.
 
 from collections.abc import Iterator
 
+from tilewright.program.boxes import lengths_of
 from tilewright.program.layout import Layout
 from tilewright.program.lower import Prepared
-from tilewright.program.part_cycles import Lengths, part_cycles
+from tilewright.program.part_cycles import part_cycles
+
+Lengths = tuple[tuple[str, int], ...]
+"""How far each loop runs."""
 
 
 def least_compute_cycles(prepared: Prepared, layout: Layout) -> int:
@@ -21,7 +25,7 @@ def least_compute_cycles(prepared: Prepared, layout: Layout) -> int:
         known: dict[Lengths, int] = {}
         for core, lengths, times in _parts(layout, number):
             if lengths not in known:
-                known[lengths] = part_cycles(model, stage, lengths, layout.tilings[number])
+                known[lengths] = part_cycles(model, stage, dict(lengths), layout.tilings[number])
             by_core[core] += times * known[lengths]
     return max(by_core)
 
@@ -30,7 +34,7 @@ def _parts(layout: Layout, number: int) -> Iterator[tuple[int, Lengths, int]]:
     """What each core does of a stage at once, and how often; not what it makes on demand."""
     flow = layout.flows.get(number)
     for core, part in enumerate(layout.parts[number]):
-        lengths = {dim: stop - start for dim, (start, stop) in part.items()}
+        lengths = lengths_of(part)
         if flow is None:
             yield core, tuple(lengths.items()), 1
         elif number not in flow.cascade.on_demand:

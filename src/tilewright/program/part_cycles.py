@@ -1,5 +1,6 @@
 """What the tiles of a part of a stage take on a core with a model of its own."""
 
+from collections.abc import Mapping
 from itertools import product
 from math import prod
 
@@ -7,20 +8,18 @@ from tilewright.program.core_model import CoreModelCosts
 from tilewright.program.stages import Stage
 from tilewright.program.work import Tiling
 
-Lengths = tuple[tuple[str, int], ...]
-"""How far each loop runs."""
-
 Step = tuple[int, int, bool, bool]
 """How far a loop runs in some tiles, in how many, and whether these are its first and its last."""
 
 
-def part_cycles(model: CoreModelCosts, stage: Stage, lengths: Lengths, tiling: Tiling) -> int:
+def part_cycles(
+    model: CoreModelCosts, stage: Stage, lengths: Mapping[str, int], tiling: Tiling
+) -> int:
     """Cycles of the tiles into which a part of a stage is cut; none if the model does not tell."""
     if stage.worker == "move":
         return 0
-    whole = dict(lengths)
     steps = [
-        _steps(whole[dim], tiling.lengths[dim], is_sum=dim in stage.tileable[2])
+        _steps(lengths[dim], tiling.lengths[dim], is_sum=dim in stage.tileable[2])
         for dim in tiling.order
     ]
     total = 0
@@ -28,7 +27,7 @@ def part_cycles(model: CoreModelCosts, stage: Stage, lengths: Lengths, tiling: T
         cut = dict(zip(tiling.order, (length for length, *_ in tile), strict=True))
         continued = not all(is_first for _, _, is_first, _ in tile)
         unfinished = not all(is_last for *_, is_last in tile)
-        cycles = model.cycles(stage, {**whole, **cut}, (continued, unfinished))
+        cycles = model.cycles(stage, {**lengths, **cut}, (continued, unfinished))
         total += (cycles or 0) * prod(times for _, times, _, _ in tile)
     return total
 

@@ -13,7 +13,7 @@ from itertools import islice
 from tilewright.machine.model import OUTPUT_OPERAND
 from tilewright.mapping.network import default_vector_unit
 from tilewright.network.graph import Network, Operand
-from tilewright.program.boxes import Ranges, contains, size_bytes
+from tilewright.program.boxes import Ranges, contains, lengths_of, size_bytes
 from tilewright.program.cascade import Cascade, Flow, Roll
 from tilewright.program.cores import Shares, shared_out
 from tilewright.program.homes import ANYWHERE, Homes
@@ -27,7 +27,7 @@ from tilewright.program.places import Places
 from tilewright.program.refusal import refusal
 from tilewright.program.rolling import Rolling
 from tilewright.program.rounds import go_round, inverted
-from tilewright.program.slicing import SLICE, Slicing
+from tilewright.program.slicing import SLICE
 from tilewright.program.stages import Stage, Storage
 from tilewright.program.tenants import (
     FORGOTTEN_IN_ROOM,
@@ -291,17 +291,12 @@ class Residence:
     def _is_faster_without(self, number: int, root: str, now: Tiling) -> bool:
         """Whether a stage and the transfers of a tensor are quicker if that is sent out."""
         way_out = self.homes.way_out_cycles(root, self.bytes_of(root))
-        if self._least_cycles(number) + way_out >= now.cycles:
+        if self.costs.fewest_cycles(self.stages[number].op) + way_out >= now.cycles:
             return False
         self.gone[root] = None
         other = self.tiling(number)
         del self.gone[root]
         return other is not None and other.cycles + way_out < now.cycles
-
-    def _least_cycles(self, number: int) -> float:
-        """What a stage takes however it is cut, where a model of the core knows."""
-        model = self.costs.core_model
-        return (model and model.fewest_cycles(self.stages[number].op)) or 0.0
 
     def overwritten(self, number: int) -> str | None:
         """The input whose place a stage's result may take: kept, and of no use to anybody else."""
@@ -326,9 +321,9 @@ class Residence:
         if flow is not None and (flow.cascade.forgets or number in flow.cascade.on_demand):
             return self._tiling(number, streaming)
         found = self._tiling(number, brought)
-        least = max(self._least_cycles(number), streaming_cycles(self.homes, streaming))
         if found is None or flow is not None:
             return better_of(found, self._tiling(number, streaming), in_turns=flow is not None)
+        least = max(self.costs.fewest_cycles(brought.op), streaming_cycles(self.homes, streaming))
         computing = self._computing_cycles(number, found) if self.goal == "latency" else 0
         if found.is_good(self.goal, least * FAR_BETTER) and computing <= least * NEARLY:
             return found
@@ -340,8 +335,7 @@ class Residence:
 
     def _computing_cycles(self, number: int, tiling: Tiling) -> int:
         """What a stage takes if it waits for no transfer, where a model of the core knows."""
-        model, part = self.costs.core_model, self.parts[number][0]
-        lengths = tuple([(dim, stop - start) for dim, (start, stop) in part.items()])
+        model, lengths = self.costs.core_model, lengths_of(self.parts[number][0])
         return part_cycles(model, self.stages[number], lengths, tiling) if model else 0
 
     def _streaming(self, number: int) -> Stage | None:
@@ -352,7 +346,8 @@ class Residence:
         return stage.streaming
 
     def _tiling(self, number: int, stage: Stage) -> Tiling | None:
-        found, slicing = self._tiles.of(stage, self.work(number, stage)), self._slicing(number)
+        found, flow = self._tiles.of(stage, self.work(number, stage)), self.flows.get(number)
+        slicing = flow.slicings.get(number) if flow is not None else None
         if slicing is None:
             return found
         if found is None:
@@ -366,20 +361,15 @@ class Residence:
     def _tiles(self) -> TileChoice:
         return TileChoice(self.costs, self.goal)
 
-    def _slicing(self, number: int) -> Slicing | None:
-        """How a stage is cut because what it reads is made in slices."""
-        return self.flows[number].slicings.get(number) if number in self.flows else None
-
     def work(
         self, number: int, stage: Stage | None = None, *, shortest_slices: bool = False
     ) -> Work:
         """The largest part of a stage, with constants that stream or not, as tiles are chosen."""
         stage, room = stage or self.stages[number], self._room(number)
-        lengths = {dim: stop - start for dim, (start, stop) in self.parts[number][0].items()}
-        flow = self.flows.get(number)
+        lengths, flow = lengths_of(self.parts[number][0]), self.flows.get(number)
         if flow is not None:
             lengths[flow.loops[number]] = flow.turn_rows(number)
-            slicing = self._slicing(number)
+            slicing = flow.slicings.get(number)
             if slicing is not None:
                 pieces = [o for o in stage.inputs if self.storage[o.tensor].root in flow.pieces]
                 piece = piece_of(self.homes, stage, pieces[0])
@@ -421,7 +411,7 @@ class Residence:
         stage = streaming or self.stages[number]
         return Work(
             op=stage.op,
-            lengths={dim: stop - start for dim, (start, stop) in self.parts[number][0].items()},
+            lengths=lengths_of(self.parts[number][0]),
             tenants=tuple(self._tenants_of(number, stage)),
             room={},
             unrolled=self.unrolled[number],
@@ -504,12 +494,7 @@ class Residence:
     def _is_stored_from_kept(self, number: int, operand: Operand) -> bool:
         """Whether no core needs a tile beside what it keeps of a result to take it outside."""
         root = self.storage[operand.tensor].root
-        return root not in self._results or all(
+        return root not in self.homes.results or all(
             (root, core) in self.boxes and contains(self.boxes[root, core], box)
             for core, box in enumerate(self.homes.made_by(operand, self.parts[number]))
         )
-
-    @cached_property
-    def _results(self) -> Mapping[str, None]:
-        """Roots in which the network's outputs lie."""
-        return {self.storage[tensor.name].root: None for tensor in self.network.outputs}

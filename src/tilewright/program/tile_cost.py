@@ -155,10 +155,14 @@ class TileCosts:
             self._unrollings[key] = ranked_unrollings(nest, hierarchy)
         return self._unrollings[key]
 
+    def fewest_cycles(self, op: Op) -> float:
+        """What an op takes at least, however it is cut, where a model of the core knows."""
+        return (self.core_model and self.core_model.fewest_cycles(op)) or 0.0
+
     def fewest_steps(self, op: Op) -> int:
         """Steps that the array needs for an op at least."""
         if self.core_model is not None:
-            return floor(self.core_model.fewest_cycles(op) or 0)
+            return floor(self.fewest_cycles(op))
         return fewest_steps(*self.nest(op))
 
     def fewest_vector_cycles(self, op: Op) -> float:
