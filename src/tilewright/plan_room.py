@@ -64,12 +64,14 @@ def with_room_anyway(
     although things can wait outside.
 
     What fills each scratchpad to the brim leaves no room on several cores for weights that last, or
-    come early. And where addresses are not found for all of it, much more goes out and comes back
-    than was believed.
+    come early, and on none for larger tiles, which take less energy. And where addresses are not
+    found for all of it, much more goes out and comes back than was believed.
     """
     drafts = drafts_on(machine)
-    is_alone = drafts.prepared.places.cores == 1
-    if is_good(drafts, best) or (is_alone and not _moves_more(drafts, best)):
+    is_short = (
+        drafts.prepared.places.cores > 1 or drafts.goal == "energy" or _moves_more(drafts, best)
+    )
+    if is_good(drafts, best) or not is_short:
         return best
     strategies = _strategies_for_parts(drafts_on, machine, drafts.goal)
     return _best_of(drafts, strategies, best, seen, drafts.rival_tiles) or best

@@ -146,8 +146,7 @@ def _with_smaller_tiles(
             break
         if goal == "latency" and n_tasks > FEW_TASKS and is_held_up_by_transfers(best):
             break
-        most_tasks = MOST * drafts.options.smaller_tasks if is_better else FEW_TASKS
-        if goal != "traffic" and n_tasks > most_tasks:
+        if _are_too_many(n_tasks, drafts, is_better=is_better):
             break
         share *= _smaller(max(candidate.fill for candidate in seen) / share)
         smaller = _for_part(drafts_on, machine, share)
@@ -165,6 +164,16 @@ def _with_smaller_tiles(
         share = _smaller(best.candidate.fill)
         return _with_smaller_end(best_on, best, _smaller_layouts(drafts_on, machine, share))
     return best
+
+
+def _are_too_many(n_tasks: int, drafts: Drafts, *, is_better: bool) -> bool:
+    """Whether nothing is looked for in smaller scratchpads after programs of so many tasks, of
+    which the last ones were better than those before or not."""
+    if drafts.goal == "traffic":
+        return False
+    if not is_better:
+        return n_tasks > FEW_TASKS
+    return drafts.goal == "latency" and n_tasks > MOST * drafts.options.smaller_tasks
 
 
 def _with_smaller_end(drafts: Drafts, best: Draft, smaller: Iterator[Layout]) -> Draft:
@@ -231,7 +240,9 @@ def _is_worth_it(smaller: Drafts, plain: Candidate | None, best: Draft, n_tasks:
             has_cascades = best.candidate.strategy != PLAIN
             return has_cascades and n_tasks <= smaller.options.smaller_tasks
         case _:
-            return n_tasks <= smaller.options.smaller_tasks
+            # Smaller scratchpads may take fewer tiles, where more streams past them.
+            tiles = smaller.tiles("energy", PLAIN) or inf
+            return min(n_tasks, tiles) <= smaller.options.smaller_tasks
 
 
 def _smaller(fill: float) -> float:
