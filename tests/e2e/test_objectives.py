@@ -3,7 +3,7 @@
 import json
 from dataclasses import replace
 from functools import cache
-from itertools import product
+from itertools import pairwise, product
 from random import Random
 from typing import Any
 
@@ -71,6 +71,17 @@ def test_traffic(network: str, on: str) -> None:
 def test_latency(network: str, on: str) -> None:
     cycles = [p.cycles for p in every_size(network, on, "latency")]
     assert cycles == sorted(cycles, reverse=True)
+
+
+@pytest.mark.parametrize(("network", "on"), CASES)
+def test_energy(network: str, on: str) -> None:
+    energies = [value_of(p, "energy") for p in every_size(network, on, "energy")]
+    # They are sums of floats, in an order of their own for every plan.
+    assert all(more <= less * (1 + 1e-9) for less, more in pairwise(energies))
+    for cut, aim in product(CUTS, ("latency", "traffic")):
+        least, other = planned(network, on, "energy", cut), planned(network, on, aim, cut)
+        if least is not None and other is not None:
+            assert value_of(least, "energy") <= value_of(other, "energy") * (1 + 1e-9)
 
 
 @pytest.mark.slow
