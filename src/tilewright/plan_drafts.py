@@ -195,9 +195,9 @@ class Drafts:
     def least_compute_cycles(self, strategy: Strategy) -> float:
         """What computing takes at least with the fastest tiles, as far as a model of the cores
         tells; infinite if none does."""
-        layout = (
-            None if self.prepared.costs.core_model is None else self.layout("latency", strategy)
-        )
+        if self.prepared.costs.core_model is None:
+            return inf
+        layout = self.layout("latency", strategy)
         return inf if layout is None else least_compute_cycles(self.prepared, layout)
 
     def _laid_out(self, goal: Goal, strategy: Strategy) -> Layout | InfeasibleError:
