@@ -154,6 +154,8 @@ def _with_smaller_tiles(
             break
         found, seen = _best_on(smaller, best, known)
         before, best = best, found or best
+        if goal == "energy":
+            best = with_room_anyway(drafts_on, cut_to_powers(machine, share), best, known + seen)
         best_on = best_on if best is before else smaller
         if best is before and is_good(drafts, best):
             break
