@@ -301,12 +301,14 @@ def cut_to_powers(machine: Machine, share: float) -> Machine:
 
 
 def resized(machine: Machine, share: float) -> Machine:
-    """The machine with scratchpads of another size."""
-    limits = [
-        (m.name, -int(-m.size_bytes * share // m.alignment_bytes) * m.alignment_bytes)
-        for m in machine.memories
-        if m.role == "scratchpad"
-    ]
+    """The machine with scratchpads of another size, rounded up to their alignment, but a part is no
+    larger than the whole."""
+    limits = []
+    for memory in machine.memories:
+        if memory.role == "scratchpad":
+            units = -int(-memory.size_bytes * share // memory.alignment_bytes)
+            most = memory.size_bytes if share <= 1.0 else inf
+            limits.append((memory.name, int(min(units * memory.alignment_bytes, most))))
     return with_memory_limits(machine, tuple(limits))
 
 

@@ -70,7 +70,7 @@ def best_of_sizes(
             missing = 0 if has_plan[smaller] else missing + 1
             if missing == GAP or (best is not None and _is_best(best, whole)):
                 break
-    return None if best is None else _on(whole, best, options)
+    return None if best is None else on_sizes_of(whole, best, options)
 
 
 def least_of_sizes(
@@ -91,7 +91,7 @@ def least_of_sizes(
             too_little = size
         else:
             best = found
-    return known if best is known else _on(whole, best, options)
+    return known if best is known else on_sizes_of(whole, best, options)
 
 
 def _filled(plan: Plan, machine: Machine) -> float:
@@ -208,18 +208,22 @@ def _is_best(plan: Plan, whole: Prepared) -> bool:
             return plan.cycles <= whole.bounds.cycles
 
 
-def _on(whole: Prepared, smaller: Plan, options: PlanOptions) -> Plan:
-    """A plan for smaller scratchpads as one for those that there are, checked."""
+def on_sizes_of(whole: Prepared, other: Plan, options: PlanOptions) -> Plan:
+    """A plan for other scratchpads, that fits in those that there are, as one for these, checked.
+
+    Raises:
+        LimitError: the plan did not pass its check, which is a fault of Tilewright.
+    """
     spaces = whole.places.spaces
-    program = replace(smaller.program, spaces=spaces)
-    timetable = replace(smaller.timetable, program=program)
+    program = replace(other.program, spaces=spaces)
+    timetable = replace(other.timetable, program=program)
     if options.checked:
         check(timetable, whole.network, whole.places.machine)
     return replace(
-        smaller,
+        other,
         machine=whole.places.machine,
         options=options,
         timetable=timetable,
-        bounds=bounds(replace(smaller.bounds.tables.program, spaces=spaces)),
+        bounds=bounds(replace(other.bounds.tables.program, spaces=spaces)),
         roofline=whole.bounds,
     )

@@ -23,7 +23,13 @@ from tilewright.plan_patches import (
 )
 from tilewright.plan_rungs import plan_of_rung
 from tilewright.plan_search import best_plan
-from tilewright.plan_sizes import best_of_sizes, least_of_sizes, most_tiles, value_of
+from tilewright.plan_sizes import (
+    best_of_sizes,
+    least_of_sizes,
+    most_tiles,
+    on_sizes_of,
+    value_of,
+)
 from tilewright.program.cascade import PLAIN
 from tilewright.program.lower import prepare
 from tilewright.program.order import peak_bytes
@@ -74,10 +80,13 @@ def plan(
     options = options or PlanOptions()
     limited = with_memory_limits(machine, options.memory_limits)
     less_memory = options.objective == "memory"
-    if options.thorough and not less_memory:
+    found: Plan | None = None
+    if less_memory and limited != machine:
+        found = _least_that_fits(network, machine, limited, (options, watcher))
+    elif options.thorough and not less_memory:
         found = _thorough_plan(network, machine, limited, (options, watcher))
-        if found is not None:
-            return found
+    if found is not None:
+        return found
     sizes = _Sizes(network, limited, (options, watcher))
     try:
         known = sizes.plan_on(limited)
@@ -85,6 +94,28 @@ def plan(
         may_look_on = not (options.thorough or less_memory)
         raise with_what_would_do(refusal, sizes.ways(), limited, may_look_on=may_look_on) from None
     return _in_still_less(known, sizes) if options.thorough and less_memory else known
+
+
+def _least_that_fits(
+    network: Network, machine: Machine, limited: Machine, how: tuple[PlanOptions, Watcher]
+) -> Plan | None:
+    """The plan in the least memory that is found without limits, if it keeps them: what is least
+    does not depend on how much there is beyond it."""
+    options, watcher = how
+    quick = replace(options, checked=False)
+    sizes = _Sizes(network, machine, (quick, watcher))
+    found = sizes.plan_if_any(machine)
+    if found is not None and options.thorough:
+        found = _in_still_less(found, sizes)
+    if found is None or not _fits(found, limited):
+        return None
+    return on_sizes_of(sizes.drafts_on(limited).prepared, found, options)
+
+
+def _fits(plan: Plan, machine: Machine) -> bool:
+    """Whether the memories of a machine hold what a plan takes of them."""
+    sizes = {memory.name: memory.size_bytes for memory in machine.memories}
+    return all(taken <= sizes.get(name, taken) for name, taken in plan.peak_bytes.items())
 
 
 def _in_still_less(known: Plan, sizes: "_Sizes") -> Plan:

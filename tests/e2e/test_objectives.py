@@ -54,6 +54,11 @@ def every_size(network: str, on: str, objective: PlanObjective) -> list[Plan]:
     return fitting
 
 
+def scratchpads(made: Plan) -> dict[str, int]:
+    pads = [memory.name for memory in made.machine.memories if memory.role == "scratchpad"]
+    return {name: made.peak_bytes[name] for name in pads}
+
+
 @pytest.mark.parametrize(
     ("network", "on"),
     [*CASES, pytest.param("mobilenetv2", "ethos_u65_256", marks=pytest.mark.slow)],
@@ -82,6 +87,34 @@ def test_energy(network: str, on: str) -> None:
         least, other = planned(network, on, "energy", cut), planned(network, on, aim, cut)
         if least is not None and other is not None:
             assert value_of(least, "energy") <= value_of(other, "energy") * (1 + 1e-9)
+
+
+@pytest.mark.parametrize(("network", "on"), CASES)
+def test_memory(network: str, on: str) -> None:
+    peaks = [scratchpads(p) for p in every_size(network, on, "memory")]
+    assert all(less == more for less, more in pairwise(peaks))
+
+
+@pytest.mark.parametrize("on", ["ethos_u55_128", "npu_37xx"])
+def test_the_least_memory_is_the_same_wherever_it_fits(
+    on: str,
+) -> None:
+    network, machine = load_network("lenet5"), load_machine(on)
+    least = PlanOptions(objective="memory")
+    whole = plan(network, machine, least)
+    sizes = scratchpads(whole)
+    enough = replace(least, memory_limits=tuple(sizes.items()))
+    found = plan(network, machine, enough)
+    assert scratchpads(found) == sizes
+    assert found.cycles == whole.cycles
+    assert found.machine == with_memory_limits(machine, enough.memory_limits)
+    assert found.options == enough
+    little = tuple((name, size - 1) for name, size in sizes.items())
+    try:
+        tight = plan(network, machine, replace(least, memory_limits=little))
+    except InfeasibleError:
+        return
+    assert all(peak < sizes[name] for name, peak in scratchpads(tight).items())
 
 
 @pytest.mark.slow
