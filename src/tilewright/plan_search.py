@@ -87,7 +87,7 @@ def best_plan(drafts_on: Callable[[Machine], Drafts], machine: Machine) -> Plan:
     elif best is not None:
         best = with_room_anyway(drafts_on, machine, best, seen)
     if best is not None:
-        best = _with_smaller_tiles(drafts_on, machine, best, seen)
+        best = _with_smaller_tiles(drafts_on, machine, best, [*seen, best.candidate])
     elif seen:
         best = _first_with_smaller_tiles(drafts_on, machine)
     best = best or _tight(drafts_on, machine)

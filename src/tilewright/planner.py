@@ -37,8 +37,15 @@ from tilewright.program.order_network import problem_of, small_ops_first
 from tilewright.program.order_search import OrderOptions, first_order, least_peak
 from tilewright.program.places import places_of
 from tilewright.program.stages import with_copying_joins
+from tilewright.strategy.choose import Chosen
 from tilewright.strategy.ladder.fit import Fit
 from tilewright.strategy.ladder.program import only_scratchpad
+
+FEW_OPS = 16
+"""Networks of no more ops are small: strips take no longer to find than a plan without."""
+
+FEW_TASKS = 5_000
+"""So many tasks are few."""
 
 POOR = 2.5
 """A plan that takes longer than this factor of what seems possible is also made in strips."""
@@ -46,11 +53,17 @@ POOR = 2.5
 POOR_OF_FEW = 1.7
 """The same for a plan of few tasks, for which strips are quickly tried."""
 
-FEW_TASKS = 5_000
-"""So many tasks are few."""
+POOR_OF_SMALL = 1.3
+"""The same for a small network."""
+
+MORE_MOVED = 1.25
+"""A small network is also planned in strips if so many times as much moves as must."""
 
 ROOMY = 0.75
 """They leave so much room, that a part of the scratchpads seems to be enough for them."""
+
+SNUGLY = 0.95
+"""Those of a small network are to take no more than this part of what cascades seem to take."""
 
 __all__ = [
     "Plan",
@@ -260,29 +273,50 @@ def _planned(planning: Planning, *, is_tight: bool) -> Plan:
     Raises:
         InfeasibleError: nothing fits.
     """
-    drafts_on, machine = planning.drafts_on, planning.machine
-    drafts, chosen = drafts_on(machine), None
-    objective = drafts.options.objective
-    if is_tight and objective == "latency" and drafts.chosen("memory") is not None:
-        chosen = drafts.chosen("latency") or drafts.chosen("latency", quickly=False)
-        # What takes as little memory as possible mostly takes very long.
-        in_strips = plan_in_strips(planning, ROOMY) if chosen is None else None
-        if in_strips is not None:
-            return in_strips
-    try:
-        found = (plan_in_least_memory if objective == "memory" else best_plan)(drafts_on, machine)
-    except InfeasibleError:
-        in_strips = plan_in_strips(planning, LIKELY) or plan_computing_again(planning)
-        if in_strips is None:
-            raise
-        return in_strips
-    has_few_tasks = len(found.program.tasks) <= FEW_TASKS
-    poor = POOR_OF_FEW if has_few_tasks else POOR
-    moves_much = found.outside_bytes > MUCH_MOVED * found.roofline.traffic_bytes and has_few_tasks
-    if chosen is None or (found.cycles <= poor * chosen.cycles and not moves_much):
+    drafts = planning.drafts_on(planning.machine)
+    if not is_tight or drafts.options.objective != "latency":
+        return _planned_as_it_is(planning)
+    is_small = len(planning.order) <= FEW_OPS
+    tight, fastest, part = drafts.chosen("memory"), None, LIKELY
+    if tight is not None:
+        part = min(ROOMY, SNUGLY * tight.share) if is_small else ROOMY
+        fastest = drafts.chosen("latency") or drafts.chosen("latency", quickly=False)
+        if fastest is None:
+            # What takes as little memory as possible mostly takes very long.
+            in_strips = plan_in_strips(planning, part)
+            return in_strips or _planned_as_it_is(planning)
+    found = _planned_as_it_is(planning)
+    if found.strips or found.again or not _is_poor(found, fastest, is_small=is_small):
         return found
-    in_strips = plan_in_strips(planning, ROOMY)
+    in_strips = plan_in_strips(planning, part)
     return found if in_strips is None else min(found, in_strips, key=value_of)
+
+
+def _is_poor(found: Plan, fastest: Chosen | None, *, is_small: bool) -> bool:
+    """Whether a plan takes much longer than seems possible, or things move again and again."""
+    has_few_tasks = len(found.program.tasks) <= FEW_TASKS
+    much = MORE_MOVED if is_small else MUCH_MOVED
+    if has_few_tasks and found.outside_bytes > much * found.roofline.traffic_bytes:
+        return True
+    poor = POOR_OF_SMALL if is_small else POOR_OF_FEW if has_few_tasks else POOR
+    return fastest is not None and found.cycles > poor * fastest.cycles
+
+
+def _planned_as_it_is(planning: Planning) -> Plan:
+    """The best plan without strips; with them, and ops that run again, only if nothing else fits.
+
+    Raises:
+        InfeasibleError: nothing fits.
+    """
+    drafts_on, machine = planning.drafts_on, planning.machine
+    objective = drafts_on(machine).options.objective
+    try:
+        return (plan_in_least_memory if objective == "memory" else best_plan)(drafts_on, machine)
+    except InfeasibleError:
+        found = plan_in_strips(planning, LIKELY) or plan_computing_again(planning)
+        if found is None:
+            raise
+        return found
 
 
 def _is_tight(drafts: Drafts, order: Sequence[Op]) -> bool:

@@ -29,6 +29,29 @@ def test_cascades_leave_room_for_tiles(network: str, sizes: tuple[int, ...], mac
     assert plans[0].strategy.cascades
 
 
+@pytest.mark.parametrize(
+    ("less", "more"),
+    [
+        (5_264, 5_696),
+        (9_760, 10_544),
+        *(
+            pytest.param(*pair, marks=pytest.mark.slow)
+            for pair in [(11_376, 12_288), (19_504, 21_072)]
+        ),
+    ],
+)
+def test_a_small_network_also_runs_in_strips_where_it_fits_without_but_poorly(
+    less: int, more: int
+) -> None:
+    # Strips were found in the smaller sizes alone, or tiles for still less room.
+    network, machine = load_network("notes_cnn"), load_machine("ethos_u55_128")
+    small, large = (
+        plan(network, with_memory_limits(machine, (("sram", size_bytes),))).cycles
+        for size_bytes in (less, more)
+    )
+    assert large <= small
+
+
 @pytest.mark.slow
 def test_cascades_of_many_stages_are_tried_where_short_ones_do_not_fit() -> None:
     # In the smaller one nothing fits but what takes least memory, for the sake of which it is slow.

@@ -80,21 +80,29 @@ class Patches:
     @cached_property
     def figures(self) -> tuple[StripFigures, ...]:
         """What there is to tell about each stretch."""
-        before = {op.name: macs(op, self.original) for op in self.original.ops}
-        now = dict.fromkeys(before, 0)
+        parts: dict[str, list[Op]] = {}
         for op in self.network.ops:
             if op.name in self.ops:
-                now[self.ops[op.name].op] += macs(op, self.network)
+                parts.setdefault(self.ops[op.name].op, []).append(op)
         return tuple(
             StripFigures(
                 ops=(names := tuple(walk.op.name for walk in stretch.walks)),
                 tensor=stretch.cut,
                 axis=stretch.axes[stretch.cut],
                 strips=count,
-                macs_again=sum(now[name] - before[name] for name in names),
+                macs_again=sum(self._macs_again(parts[name]) for name in names),
             )
             for stretch, count in self.strips
         )
+
+    def _macs_again(self, parts: Sequence[Op]) -> int:
+        """Multiplications in strips of an op, of columns that a strip before them has made."""
+        columns = []
+        for op in parts:
+            start, loop = self.ops[op.name].start, self.ops[op.name].loop
+            columns.append(range(start, start + op.sizes[loop]))
+        made, distinct = sum(map(len, columns)), len(set().union(*columns))
+        return sum(macs(op, self.network) for op in parts) * (made - distinct) // made
 
 
 def patched(

@@ -120,6 +120,16 @@ def test_what_is_computed_again_is_counted() -> None:
     assert [figures.macs_again for figures in patches.figures] == [2 * 9 * 5 * 27]
 
 
+def test_a_column_that_nobody_reads_is_not_computed_less_often() -> None:
+    net = layers.draft("odd", 8)
+    data = layers.conv(net, "conv", layers.given(net, "x", (1, 2, 4, 9)), 3, layers.square(3, 1, 1))
+    network = net.finish(layers.max_pool(net, "pool", data, layers.square(2, 2)))
+    patches = patched(network, network.ops, ((stretch(network, 0, 2), 2),))
+    assert patches is not None
+    # The pool reads columns 0 to 3 and 4 to 7: none twice, and never the ninth.
+    assert [figures.macs_again for figures in patches.figures] == [0]
+
+
 def pooled() -> Network:
     net = layers.draft("pooled", 8)
     data = layers.conv(net, "conv", layers.given(net, "x", (1, 2, 6, 9)), 3, layers.square(3, 1, 1))
