@@ -68,10 +68,10 @@ def with_room_anyway(
     found for all of it, much more goes out and comes back than was believed.
     """
     drafts = drafts_on(machine)
-    is_short = (
-        drafts.prepared.places.cores > 1 or drafts.goal == "energy" or _moves_more(drafts, best)
-    )
-    if is_good(drafts, best) or not is_short:
+    if is_good(drafts, best):
+        return best
+    is_on_several = drafts.prepared.places.cores > 1
+    if not (is_on_several or drafts.goal == "energy" or _moves_more(drafts, best)):
         return best
     strategies = _strategies_for_parts(drafts_on, machine, drafts.goal)
     return _best_of(drafts, strategies, best, seen, drafts.rival_tiles) or best
