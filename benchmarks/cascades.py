@@ -13,13 +13,17 @@ import argparse
 import sys
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import partial
+from itertools import chain
 
 import tilewright
-from tilewright.planner import PlanOptions
+from tilewright.planner import PlanOptions, with_memory_limits
 from tilewright.units import format_bytes, parse_bits
 
-NETWORKS = ["resnet18", "resnet50", "mobilenetv2", "tiny_yolov2"]
+NETWORKS = ["mobilenetv2", "tiny_yolov2", "resnet18", "resnet50"]
+MACHINES = {"traffic": "ethos_u65_256", "room": "ethos_u65_256", "memory": "ethos_u55_256"}
+"""What each table is of, unless told otherwise."""
 LIMITS = ["128 KiB", "512 KiB"]
 ELEMENT_BITS = 8
 MOST_BYTES, LEAST_BYTES = 2**24, 2**15
@@ -31,24 +35,22 @@ TRAFFIC_HEAD = (
 )  # fmt: skip
 ROOM_HEAD = ("network", "scratchpad, layer by layer", "cascaded", "factor")
 MEMORY_HEAD = (
-    "network", "least scratchpad, layer by layer", "cascaded", "factor",
-    "its traffic, layer by layer", "cascaded",
+    "network", "least scratchpad, layer by layer", "cascaded", "factor", "`--thorough`", "factor",
+    "its traffic, layer by layer", "cascaded", "`--thorough`",
 )  # fmt: skip
 
 
 def memory_row(network: tilewright.Network, machine: tilewright.Machine) -> list[str]:
     """The scratchpad filled by the smallest plans, and what these move."""
     memory = scratchpad(machine)
-    options = [PlanOptions(objective="memory", cascades=cascades) for cascades in (False, True)]
-    plans = [tilewright.plan(network, machine, option) for option in options]
-    sizes = [plan.peak_bytes[memory] for plan in plans]
-    moved = [plan.outside_bytes for plan in plans]
-    return [
-        f"`{network.name}`",
-        *(f"{size:,} B" for size in sizes),
-        f"{sizes[0] / sizes[1]:.2f}",
-        *map(format_bytes, moved),
-    ]
+    whole = with_memory_limits(machine, ((memory, MOST_BYTES),))
+    least = PlanOptions(objective="memory")
+    options = (replace(least, cascades=False), least, replace(least, thorough=True))
+    plans = [tilewright.plan(network, whole, option) for option in options]
+    first, *others = (plan.peak_bytes[memory] for plan in plans)
+    smaller = [(f"{size:,} B", f"{first / size:.2f}") for size in others]
+    moved = [format_bytes(plan.outside_bytes) for plan in plans]
+    return [f"`{network.name}`", f"{first:,} B", *chain(*smaller), *moved]
 
 
 def within(
@@ -109,25 +111,24 @@ def print_table(head: Sequence[str], rows: Sequence[Callable[[], list[str]]]) ->
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--machine", default="ethos_u65_256")
+    parser.add_argument("--machine")
     parser.add_argument("--network", action="append")
     parser.add_argument("--limit", action="append")
-    parser.add_argument("--table", choices=["traffic", "room", "memory"], action="append")
+    parser.add_argument("--table", choices=list(MACHINES), action="append")
     given = parser.parse_args()
-    machine = tilewright.load_machine(given.machine)
-    names = given.network or NETWORKS
+    names, limits = given.network or NETWORKS, given.limit or LIMITS
     networks = [tilewright.load_network(name, bits=ELEMENT_BITS) for name in names]
-    tables = given.table or ["traffic", "room", "memory"]
-    if "traffic" in tables:
-        limits = given.limit or LIMITS
-        print_table(
-            TRAFFIC_HEAD,
-            [partial(traffic_row, net, machine, limit) for net in networks for limit in limits],
-        )
-    if "room" in tables:
-        print_table(ROOM_HEAD, [partial(room_row, net, machine) for net in networks])
-    if "memory" in tables:
-        print_table(MEMORY_HEAD, [partial(memory_row, net, machine) for net in networks])
+    for table in given.table or MACHINES:
+        machine = tilewright.load_machine(given.machine or MACHINES[table])
+        match table:
+            case "traffic":
+                pairs = [(network, limit) for network in networks for limit in limits]
+                rows = [partial(traffic_row, net, machine, limit) for net, limit in pairs]
+                print_table(TRAFFIC_HEAD, rows)
+            case "room":
+                print_table(ROOM_HEAD, [partial(room_row, net, machine) for net in networks])
+            case _:
+                print_table(MEMORY_HEAD, [partial(memory_row, net, machine) for net in networks])
 
 
 if __name__ == "__main__":

@@ -1,5 +1,7 @@
 """The objective `memory`: sizes that hold a plan, at a price in tiles that they are worth."""
 
+from dataclasses import replace
+
 import pytest
 from tests.machine_builder import machine_of, marked, sound_machine
 from tests.small_machines import Small, small_machine
@@ -9,6 +11,8 @@ from tilewright import plan_memory
 from tilewright.network.zoo import layers
 from tilewright.planner import PlanOptions, plan
 from tilewright.replay.verify import verify
+from tilewright.report.plan import plan_view
+from tilewright.report.tables import plain_text
 
 CASES = [
     ("lenet5", "ethos_u55_128"),
@@ -46,6 +50,14 @@ def test_a_thorough_search_finds_plans_in_less_memory_that_compute_the_same(netw
     assert made.peak_bytes["sram"] < 0.9 * usual.peak_bytes["sram"]
     assert made.machine == usual.machine
     assert verify(made.timetable, made.network).agrees
+
+
+def test_a_plan_says_where_less_memory_was_not_looked_for() -> None:
+    made = least("lenet5", "ethos_u55_128")
+    usual = made.options
+    others = [replace(usual, thorough=True), replace(usual, objective="latency")]
+    texts = [plain_text(plan_view(replace(made, options=o))) for o in (usual, *others)]
+    assert ["--thorough" in (text or "") for text in texts] == [True, False, False]
 
 
 def test_a_machine_without_scratchpads_has_a_plan_too() -> None:

@@ -18,6 +18,8 @@ from tilewright.report.together import (
 from tilewright.report.workers import assumed
 from tilewright.units import format_bytes, format_energy
 
+NOT_TRIED = "still less room, with strips and ops that run again: `--thorough` looks there"
+
 
 def plan_figures(plan: Plan) -> dict[str, Any]:
     """The figures of a plan, for `--json` and for `plan.json`."""
@@ -111,6 +113,7 @@ def plan_view(plan: Plan) -> View:
         ),
         ("bound by", bound_by(plan)),
         *([("would help", helpful)] if (helpful := first_to_improve(plan)) else []),
+        *([("not tried", NOT_TRIED)] if _may_take_less(plan) else []),
         (
             "energy",
             f"{format_energy(total)}, {plan.energy_pj.get(dear, 0) / max(total, 1e-9):.0%} {dear}",
@@ -124,6 +127,11 @@ def plan_view(plan: Plan) -> View:
     title = f"{plan.network.name} on {plan.machine.name}"
     grids = [*([together_table(together)] if together else []), _memories(plan), _engines(plan)]
     return [heading(title, facts), *grids]
+
+
+def _may_take_less(plan: Plan) -> bool:
+    """Whether a plan for the least memory was made without what takes long to find."""
+    return plan.options.objective == "memory" and not plan.options.thorough
 
 
 def _together(plan: Plan, found: Sequence[OpsTogether]) -> str:
