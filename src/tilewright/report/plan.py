@@ -18,7 +18,7 @@ from tilewright.report.together import (
 from tilewright.report.workers import assumed
 from tilewright.units import format_bytes, format_energy
 
-NOT_TRIED = "still less room, with strips and ops that run again: `--thorough` looks there"
+NOT_TRIED = "ways that take long to find and may need less room: `--thorough` tries them"
 
 
 def plan_figures(plan: Plan) -> dict[str, Any]:
