@@ -13,7 +13,7 @@ from tilewright.schedule.bounds import bounds
 from tilewright.schedule.control_edges import control_edges
 from tilewright.schedule.external import external_addresses
 from tilewright.schedule.packed import packed
-from tilewright.strategy.ladder.cells import work_of_stages
+from tilewright.strategy.ladder.cells import Work, work_of_stages
 from tilewright.strategy.ladder.liveness import peak_of
 from tilewright.strategy.ladder.program import only_scratchpad, timetable_of
 from tilewright.strategy.ladder.rungs import RungName, rung_run
@@ -54,7 +54,7 @@ def last_resort(prepared: Prepared, options: PlanOptions, watcher: Watcher) -> P
     space = only_scratchpad(prepared)
     if space is None or prepared.places.overflow() is not None:
         return None
-    constants = work_of_stages(prepared.network, prepared.stages, prepared.storage).constant_bytes
+    constants = _work(prepared).constant_bytes
     # Long steps are not worked out where constants alone take all the room.
     for name in LAST_RESORTS if constants < space.size_bytes else ():
         watcher(f"steps of {name}")
@@ -68,8 +68,12 @@ def last_resort(prepared: Prepared, options: PlanOptions, watcher: Watcher) -> P
 
 
 def _run(prepared: Prepared, name: RungName) -> Run | None:
-    work = work_of_stages(prepared.network, prepared.stages, prepared.storage)
-    return rung_run(work, name)
+    return rung_run(_work(prepared), name)
+
+
+def _work(prepared: Prepared) -> Work:
+    machine = prepared.places.machine
+    return work_of_stages(prepared.network, prepared.stages, prepared.storage, machine)
 
 
 def _plan(prepared: Prepared, run: Run, options: PlanOptions, watcher: Watcher) -> Plan:

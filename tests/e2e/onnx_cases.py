@@ -41,6 +41,18 @@ CONVOLUTIONS = [
         {"strides": [2, 2], "output_padding": [1, 0], "pads": [1, 1, 1, 1]},
     ),
     case(
+        "transposed side by side, and room behind",
+        "ConvTranspose",
+        [x(1, 2, 4, 5), weights(2, 2, 2, 2)],
+        {"strides": [2, 2], "output_padding": [1, 0]},
+    ),
+    case(
+        "transposed side by side, and cropped behind",
+        "ConvTranspose",
+        [x(1, 2, 4, 5), weights(2, 2, 2, 2)],
+        {"strides": [2, 2], "pads": [0, 0, 1, 1]},
+    ),
+    case(
         "transposed to a shape",
         "ConvTranspose",
         [x(1, 2, 4, 5), weights(2, 2, 3, 3)],

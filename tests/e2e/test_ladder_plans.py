@@ -7,6 +7,7 @@ import pytest
 from tests.ladder_cases import QUICK, Layer, chain, one_memory, prepared_on
 
 from tilewright.errors import InfeasibleError
+from tilewright.machine.limits import with_memory_limits
 from tilewright.machine.load import load_machine
 from tilewright.network.load import load_network
 from tilewright.plan_model import Plan, PlanOptions
@@ -16,6 +17,7 @@ from tilewright.program.lower import prepare
 from tilewright.replay.verify import verify
 from tilewright.strategy.ladder.allocation import allocate
 from tilewright.strategy.ladder.cells import work_of
+from tilewright.strategy.ladder.fit import fit
 from tilewright.strategy.ladder.liveness import lives_of, peak_of
 from tilewright.strategy.ladder.program import timetable_of
 from tilewright.strategy.ladder.rungs import RungName, rung_run
@@ -63,6 +65,28 @@ def test_recomputing_replays() -> None:
     network = chain((7, 7), 1, layers)
     found = plan_of_rung(prepared_on(network, 4_096), "recompute", OPTIONS, quiet)
     assert any("#" in task.name for task in found.program.tasks)
+    assert verify(found.timetable, network).agrees
+
+
+def test_sums_that_wait_are_as_wide_as_the_array_makes_them() -> None:
+    layers = (
+        Layer(is_pool=False, channels=3, kernel=2, stride=1, pad=0),
+        Layer(is_pool=False, channels=2, kernel=2, stride=1, pad=0),
+    )
+    network, narrow = chain((5, 5), 1, layers), one_memory(4_096)
+    (core,) = narrow.cores
+    wide = replace(narrow, cores=(replace(core, array=replace(core.array, accumulator_bits=None)),))
+    least = {
+        machine: fit(network, machine).ladder.rung("recompute").total_bytes
+        for machine in (narrow, wide)
+    }
+    # A pixel of 2 channels: its sums have 32 bits instead of 16, and its result, 16 bits wide, can
+    # no longer take their place.
+    assert least[wide] == least[narrow] + 2 * 2 + 2 * 2
+    limited = with_memory_limits(wide, (("memory", least[wide]),))
+    prepared = prepare(network, limited, network.ops, QUICK)
+    found = plan_of_rung(prepared, "recompute", OPTIONS, quiet)
+    assert found.peak_bytes["memory"] == least[wide]
     assert verify(found.timetable, network).agrees
 
 

@@ -18,6 +18,8 @@ from tilewright.strategy.patches import patched
 
 SHAPES = {
     "one window beside the other": Window(kernel=2, stride=2),
+    "one beside the other, and room behind": Window(kernel=2, stride=2, pad_end=-1),
+    "one beside the other, the last one cropped": Window(kernel=2, stride=2, pad_end=1),
     "windows overlap": Window(kernel=3, stride=2, pad_begin=1),
     "a gap between windows": Window(kernel=2, stride=3),
     "single taps far apart": Window(kernel=1, stride=4),

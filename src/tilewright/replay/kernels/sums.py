@@ -195,7 +195,7 @@ def _placed(tile: Tile, products: Array) -> Array:
     if all(len(axis.terms) <= 1 for axis in index):
         return np.asarray(tile.boxed(products), order="C")
     dims = [dim for dim, _ in tile.op.dims]
-    if _is_split(index, tile):
+    if _is_split(index, tile, wanted):
         return np.asarray(_merged(tile, products, wanted), order="C")
     sums = np.zeros(wanted.shape, dtype=products.dtype)
     places, inside = [], np.ones((1,) * len(dims), dtype=bool)
@@ -210,9 +210,12 @@ def _placed(tile: Tile, products: Array) -> Array:
     return sums
 
 
-def _is_split(index: Sequence[Index], tile: Tile) -> bool:
-    """Whether every axis is its loops one inside the other: groups of channels, say."""
-    for axis in index:
+def _is_split(index: Sequence[Index], tile: Tile, wanted: Wanted) -> bool:
+    """Whether every axis is its loops one inside the other: groups of channels, say; and no shorter
+    or longer than they are, as transposed convolutions may have it."""
+    for axis, length in zip(index, wanted.shape, strict=True):
+        if length != prod(tile.ranges[dim][1] - tile.ranges[dim][0] for dim, _ in axis.terms):
+            return False
         step = 1
         for dim, factor in reversed(axis.terms):
             if factor != step or axis.offset or axis.divisor != 1:

@@ -4,9 +4,12 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Literal
+from typing import Final, Literal
 
+from tilewright.machine.model import Machine
+from tilewright.mapping.hierarchy import partial_sum_bits
 from tilewright.network.graph import Index, Network, Op, Operand
+from tilewright.network.kinds import is_mac
 from tilewright.program.boxes import elements, overlap, shifted, touched, whole
 from tilewright.program.model import Box
 from tilewright.program.stages import Stage, Storage, stages_of, storages
@@ -21,6 +24,9 @@ Loops = tuple[str | None, str | None]
 
 ROWS, COLUMNS = "OY", "OX"
 POOLS = ("max_pool", "average_pool")
+
+LEAST_SUM_BITS: Final = 16
+"""Sums are kept at least this wide; a running maximum is as wide as what it runs over."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -102,6 +108,18 @@ class Work:
     held: Mapping[str, Held]
     makers: Mapping[str, int]
     """Stage by held tensor; inputs have none."""
+    machine: Machine | None = None
+    """Whose array makes partial sums; without one, these are as narrow as they can be."""
+
+    def sum_bits(self, stage: Stage) -> int:
+        """How wide an accumulator of a stage's result is."""
+        op, bits = stage.op, self.held[stage.results[0].tensor].bits
+        if op.kind == "max_pool":
+            return bits
+        if self.machine is None or not is_mac(op.kind):
+            return max(bits, LEAST_SUM_BITS)
+        made = partial_sum_bits(self.machine, self.machine.cores[0], op.accumulator_bits)
+        return max(bits, LEAST_SUM_BITS, made)
 
     @cached_property
     def constants(self) -> tuple[str, ...]:
@@ -155,15 +173,20 @@ class Work:
         return sum(self.network.by_name[name].size_bytes for name in self.constants)
 
 
-def work_of(network: Network, order: Sequence[Op] | None = None) -> Work:
+def work_of(
+    network: Network, order: Sequence[Op] | None = None, machine: Machine | None = None
+) -> Work:
     """The stages of a network, its ops in the given order, and what is held while they run."""
     made = stages_of(network, order or network.ops, joins_on_array=True)
     storage, stages = storages(network, made)
-    return work_of_stages(network, stages, storage)
+    return work_of_stages(network, stages, storage, machine)
 
 
 def work_of_stages(
-    network: Network, stages: Sequence[Stage], storage: Mapping[str, Storage]
+    network: Network,
+    stages: Sequence[Stage],
+    storage: Mapping[str, Storage],
+    machine: Machine | None = None,
 ) -> Work:
     """Stages that somebody made of a network, and what is held while they run."""
     reshaped = {lies.root for lies in storage.values() if lies.origin is None}
@@ -182,7 +205,14 @@ def work_of_stages(
             place=_place(name, stages, makers),
             is_seen_as_one=lies.root in reshaped,
         )
-    return Work(network=network, stages=tuple(stages), storage=storage, held=held, makers=makers)
+    return Work(
+        network=network,
+        stages=tuple(stages),
+        storage=storage,
+        held=held,
+        makers=makers,
+        machine=machine,
+    )
 
 
 def _place(name: str, stages: Sequence[Stage], makers: Mapping[str, int]) -> Place:

@@ -89,7 +89,7 @@ class Fit:
 
 def fit(network: Network, machine: Machine | None = None) -> Fit:
     """The capacity ladder of a network, judged by a machine's scratchpads."""
-    found = ladder(network)
+    found = ladder(network, machine=machine)
     rooms = None if machine is None else rooms_of(machine)
     verdicts: dict[str, Verdict] = {}
     if rooms is not None:

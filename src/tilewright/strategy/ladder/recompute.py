@@ -26,7 +26,7 @@ from tilewright.strategy.ladder.cells import (
     windows_of,
 )
 from tilewright.strategy.ladder.manners import NO_LOOPS, cuttable
-from tilewright.strategy.ladder.steps import LOAD, STORE, Chunk, Run, Step, sum_bits
+from tilewright.strategy.ladder.steps import LOAD, STORE, Chunk, Run, Step
 from tilewright.units import packed_bytes
 
 Cell = tuple[str, int, int]
@@ -244,7 +244,7 @@ class _Maker:
             reads = tuple(dict.fromkeys(self._found(cell) for cell in cells))
             is_last = place == len(groups) - 1
             if sums is None and not is_last:
-                size = packed_bytes(elements(box), sum_bits(stage.op.kind, grid.held.bits))
+                size = packed_bytes(elements(box), self.plan.work.sum_bits(stage))
                 sums = self._chunk(Chunk(name, box, size, is_sum=True))
             continued = place > 0
             if not is_last:

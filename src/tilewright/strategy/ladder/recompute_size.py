@@ -9,7 +9,6 @@ from dataclasses import dataclass, field
 from tilewright.program.boxes import elements
 from tilewright.strategy.ladder.liveness import Alive
 from tilewright.strategy.ladder.recompute import Recompute
-from tilewright.strategy.ladder.steps import sum_bits
 from tilewright.units import packed_bytes
 
 
@@ -115,8 +114,7 @@ class _Depths:
         stage = plan.work.stages[number]
         (child, _), *_ = self._children(number)
         grid = plan.grids[own.tensor]
-        bits = sum_bits(stage.op.kind, grid.held.bits)
-        size = packed_bytes(elements(grid.box(0, 0)), bits)
+        size = packed_bytes(elements(grid.box(0, 0)), plan.work.sum_bits(stage))
         sums = Alive(tensor=own.tensor, size_bytes=size, chunks=1, is_sum=True)
         pixel = Alive(tensor=child, size_bytes=plan.grids[child].cell_bytes, chunks=1)
         is_over = not is_kept and size == own.size_bytes and plan.work.is_alone(own.tensor)

@@ -53,7 +53,7 @@ def remedies(found: Fit) -> tuple[Remedy, ...]:
 
 
 def _candidates(found: Fit, rooms: Rooms) -> Iterator[Remedy]:
-    work = work_of(found.network)
+    work = work_of(found.network, machine=found.machine)
     for rung in found.ladder.rungs[1:-1]:
         told = found.verdicts[rung.name]
         if told.fits:
@@ -116,7 +116,7 @@ def _with_fewer_bits(found: Fit, rooms: Rooms, bits: int, *, weights_only: bool)
             what = f"weights of {bits} bit, {name}"
     else:
         changed = with_bits(found.network, bits)
-        other = ladder(changed)
+        other = ladder(changed, machine=found.machine)
         rung = replace(found, ladder=other).smallest
         weights, size = other.weight_bytes, rung.activation_bytes
         what = f"weights and activations of {bits} bit, {rung.name}"

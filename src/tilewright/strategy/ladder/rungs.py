@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final, Literal, get_args
 
+from tilewright.machine.model import Machine
 from tilewright.network.counts import macs
 from tilewright.network.graph import Network, Op
 from tilewright.strategy.ladder.cells import Granularity, Work, grid_of, work_of
@@ -71,10 +72,14 @@ def ladder(
     network: Network,
     *,
     order: Sequence[Op] | None = None,
+    machine: Machine | None = None,
     granularity: Granularity | None = None,
 ) -> Ladder:
-    """The ladder of a network, its ops in the given order; pixels are rows where they are many."""
-    work = work_of(network, order)
+    """The ladder of a network, its ops in the given order; pixels are rows where they are many.
+
+    With a machine, its array says how wide partial sums are that wait.
+    """
+    work = work_of(network, order, machine)
     chosen = granularity or granularity_of(work)
     return Ladder(
         network=network,

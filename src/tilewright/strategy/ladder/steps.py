@@ -25,8 +25,6 @@ from tilewright.units import packed_bytes
 
 LOAD: Final = -1
 STORE: Final = -2
-LEAST_SUM_BITS: Final = 16
-"""Sums are kept at least this wide; a running maximum is as wide as what it runs over."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,11 +87,6 @@ class Run:
     work: Work
     chunks: tuple[Chunk, ...]
     steps: tuple[Step, ...]
-
-
-def sum_bits(kind: str, bits: int) -> int:
-    """How wide an accumulator of an op's result is."""
-    return bits if kind == "max_pool" else max(bits, LEAST_SUM_BITS)
 
 
 def run_of(work: Work, manner: Manner) -> Run:
@@ -200,8 +193,7 @@ class _Walk:
             self.first_sum[number] = len(self.chunks)
             stage = self.work.stages[number]
             grid = self.manner.grids[stage.results[0].tensor]
-            bits = sum_bits(stage.op.kind, grid.held.bits)
-            size = packed_bytes(elements(grid.box(0, 0)), bits)
+            size = packed_bytes(elements(grid.box(0, 0)), self.work.sum_bits(stage))
             self.chunks += [
                 Chunk(grid.held.tensor, grid.box(row, column), size, is_sum=True)
                 for row in range(grid.rows)
