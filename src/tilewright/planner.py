@@ -190,24 +190,31 @@ class _Sizes:
         """
         options, _ = self.how
         with without_garbage_collection():
-            first = self._first
-            is_tight = options.objective == "memory" or _is_tight(
-                first.drafts_on(machine), first.order
-            )
-            others = [way for way in (self._other, self._copying) if way] if is_tight else []
-            chosen = first
-            for other in others:
-                share = _least_share(other.drafts_on(machine))
-                if _least_share(chosen.drafts_on(machine), share) > share:
-                    chosen = other
-            found = self._planned_or_refused(chosen, machine, is_tight=is_tight)
-            copying = self._copying if is_tight else None
-            if isinstance(found, InfeasibleError) and copying not in (None, chosen):
-                again = self._planned_or_refused(copying, machine, is_tight=is_tight)
-                found = again if isinstance(again, Plan) else found
+            drafts = self.drafts_on(machine)
+            is_tight = options.objective == "memory" or _is_tight(drafts, self.order)
+            found = self._best_way(machine, is_tight=is_tight)
+            waits = drafts.prepared.places.overflow() is not None
+            if isinstance(found, InfeasibleError) and not (is_tight or waits):
+                # There is room in all scratchpads together, but not where it would have to be.
+                found = self._best_way(machine, is_tight=True)
             if isinstance(found, InfeasibleError):
                 raise found
             return replace(found, network=self.network)
+
+    def _best_way(self, machine: Machine, *, is_tight: bool) -> Plan | InfeasibleError:
+        """The plan in the best order, of several if there is little room."""
+        others = [way for way in (self._other, self._copying) if way] if is_tight else []
+        chosen = self._first
+        for other in others:
+            share = _least_share(other.drafts_on(machine))
+            if _least_share(chosen.drafts_on(machine), share) > share:
+                chosen = other
+        found = self._planned_or_refused(chosen, machine, is_tight=is_tight)
+        copying = self._copying if is_tight else None
+        if isinstance(found, InfeasibleError) and copying not in (None, chosen):
+            again = self._planned_or_refused(copying, machine, is_tight=is_tight)
+            found = again if isinstance(again, Plan) else found
+        return found
 
     def _planned_or_refused(
         self, way: "_Way", machine: Machine, *, is_tight: bool
@@ -309,14 +316,16 @@ def _planned_as_it_is(planning: Planning) -> Plan:
         InfeasibleError: nothing fits.
     """
     drafts_on, machine = planning.drafts_on, planning.machine
-    objective = drafts_on(machine).options.objective
-    try:
-        return (plan_in_least_memory if objective == "memory" else best_plan)(drafts_on, machine)
-    except InfeasibleError:
-        found = plan_in_strips(planning, LIKELY) or plan_computing_again(planning)
-        if found is None:
-            raise
-        return found
+    has_to_be_least = drafts_on(machine).options.objective == "memory"
+    for way in (plan_in_least_memory, best_plan) if has_to_be_least else (best_plan,):
+        try:
+            return way(drafts_on, machine)
+        except InfeasibleError as error:
+            refusal = error
+    found = plan_in_strips(planning, LIKELY) or plan_computing_again(planning)
+    if found is None:
+        raise refusal
+    return found
 
 
 def _is_tight(drafts: Drafts, order: Sequence[Op]) -> bool:
