@@ -48,7 +48,7 @@ def _is_enough(drafts: Drafts, candidate: Candidate, moved_bytes: int, cycles: i
                     least_cycles = max(least_cycles, candidate.least.order_cycles)
             return cycles <= NEAR * least_cycles
         case "traffic":
-            return moved_bytes <= least.traffic_bytes
+            return moved_bytes <= drafts.prepared.bounds.traffic_bytes
         case _:
             # What is moved inside the scratchpads counts, too, and has no bound.
             return False

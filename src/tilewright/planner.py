@@ -1,6 +1,7 @@
 """Network and machine to plan: the one place that strings the steps together."""
 
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cached_property
 from math import inf
@@ -197,9 +198,29 @@ class _Sizes:
             if isinstance(found, InfeasibleError) and not (is_tight or waits):
                 # There is room in all scratchpads together, but not where it would have to be.
                 found = self._best_way(machine, is_tight=True)
+            if options.objective == "traffic":
+                found = self._with_no_more_traffic(found, machine)
             if isinstance(found, InfeasibleError):
                 raise found
             return replace(found, network=self.network)
+
+    def _with_no_more_traffic(
+        self, found: Plan | InfeasibleError, machine: Machine
+    ) -> Plan | InfeasibleError:
+        """A plan for less traffic, or the one for less latency if that happens to move less."""
+        if isinstance(found, Plan) and found.outside_bytes <= found.roofline.traffic_bytes:
+            return found
+        fast = self._fast.plan_if_any(machine)
+        least = found.outside_bytes if isinstance(found, Plan) else inf
+        if fast is None or fast.outside_bytes >= least:
+            return found
+        return on_sizes_of(self.drafts_on(machine).prepared, fast, self.how[0])
+
+    @cached_property
+    def _fast(self) -> "_Sizes":
+        options, watcher = self.how
+        quick = replace(options, objective="latency", checked=False)
+        return _Sizes(self.network, self.machine, (quick, watcher))
 
     def _best_way(self, machine: Machine, *, is_tight: bool) -> Plan | InfeasibleError:
         """The plan in the best order, of several if there is little room."""
@@ -316,16 +337,16 @@ def _planned_as_it_is(planning: Planning) -> Plan:
         InfeasibleError: nothing fits.
     """
     drafts_on, machine = planning.drafts_on, planning.machine
-    has_to_be_least = drafts_on(machine).options.objective == "memory"
-    for way in (plan_in_least_memory, best_plan) if has_to_be_least else (best_plan,):
-        try:
-            return way(drafts_on, machine)
-        except InfeasibleError as error:
-            refusal = error
-    found = plan_in_strips(planning, LIKELY) or plan_computing_again(planning)
-    if found is None:
-        raise refusal
-    return found
+    try:
+        if drafts_on(machine).options.objective == "memory":
+            with suppress(InfeasibleError):
+                return plan_in_least_memory(drafts_on, machine)
+        return best_plan(drafts_on, machine)
+    except InfeasibleError:
+        found = plan_in_strips(planning, LIKELY) or plan_computing_again(planning)
+        if found is None:
+            raise
+        return found
 
 
 def _is_tight(drafts: Drafts, order: Sequence[Op]) -> bool:

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from click.testing import CliRunner
+from tests.small_machines import Kind, Small, small_machine
 
 from tilewright.cli import tilewright
 from tilewright.errors import InfeasibleError
@@ -70,6 +71,23 @@ def test_traffic(network: str, on: str) -> None:
         least, fastest = (planned(network, on, aim, cut) for aim in ("traffic", "latency"))
         if least is not None and fastest is not None:
             assert least.outside_bytes <= fastest.outside_bytes
+
+
+@pytest.mark.parametrize("kind", ["one", "ends"])
+@pytest.mark.parametrize("size_bytes", [256, 1024, 4096])
+@pytest.mark.parametrize("kernel", [1, 2])
+def test_traffic_where_pixels_are_left_out(kernel: int, size_bytes: int, kind: Kind) -> None:
+    """Cascades leave out what lies between windows, ops one after the other do not."""
+    net = layers.draft("gaps", 8)
+    data = layers.given(net, "x", (1, 4, 14, 14))
+    data = layers.conv(net, "first", data, 4, layers.square(1))
+    network = net.finish(layers.conv(net, "second", data, 4, layers.square(kernel, 3)))
+    machine = small_machine(Small(kind=kind, size_bytes=size_bytes))
+    least, fastest = (
+        plan(network, machine, PlanOptions(objective=aim)) for aim in ("traffic", "latency")
+    )
+    bound = least.roofline.traffic_bytes
+    assert bound <= least.outside_bytes <= fastest.outside_bytes
 
 
 @pytest.mark.parametrize(("network", "on"), CASES)

@@ -101,6 +101,28 @@ def test_weights_stream_where_no_scratchpad_holds_them() -> None:
     assert cycles == 64 * 256 + 10 * 256
 
 
+@pytest.mark.parametrize("bits", [4, 8])
+def test_by_a_mapping_weights_take_no_less_than_their_way_does(bits: int) -> None:
+    def passed_by(memory: Memory) -> Memory:
+        is_passed = memory.role == "scratchpad" and "I2" in memory.operands
+        return replace(memory, bypass=("I2",)) if is_passed else memory
+
+    whole = load_machine("edge_tpu_like")
+    (core,) = whole.cores
+    core = replace(core, memories=tuple(map(passed_by, core.memories)))
+    machine = replace(whole, cores=(core,), shared=tuple(map(passed_by, whole.shared)))
+    net = layers.draft("product", bits)
+    network = net.finish(layers.gemm(net, "scores", layers.given(net, "x", (1, 30)), 70))
+    made = plan(network, machine)
+    tasks = [task for task in made.program.tasks if task.op]
+    assert all(task.mapping is not None for task in tasks)
+    assert all(map(streams, tasks))
+    # 64 bits a cycle.
+    assert sum(task.cycles for task in tasks) >= 30 * 70 * bits / 64
+    assert made.cycles >= made.roofline.cycles
+    assert verify(made.timetable, network, machine=machine).agrees
+
+
 def test_a_charge_has_the_energy_of_its_bytes() -> None:
     (flash,) = [m for m in load_machine("ethos_u55_128").memories if m.name == "flash"]
     charges = [charge for task in tight().program.tasks for charge in task.charges]

@@ -23,11 +23,11 @@ import numpy as np
 
 from tilewright.machine.model import INPUT_OPERANDS, OUTPUT_OPERAND
 from tilewright.network.graph import Index, Network, Operand, Tensor
-from tilewright.program.boxes import size_bytes, touched
 from tilewright.program.needed import Needed, needed_of
 from tilewright.program.places import Places
 from tilewright.program.stages import Stage, Storage
 from tilewright.program.tile_cost import TileCosts
+from tilewright.units import packed_bytes
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -96,7 +96,7 @@ def least_work(
             array[number] = costs.fewest_steps(stage.op) * part
         elif stage.worker == "vector":
             vector += costs.fewest_vector_cycles(stage.op) * part
-        constants[number] = sum(_constant_bytes(network, stage, known))
+        constants[number] = sum(_constant_bytes(network, stage, known, needed))
     return LeastWork(
         array_cycles=array,
         vector_cycles=vector,
@@ -187,7 +187,9 @@ def _reaches_all(axis: Index, size: int, sizes: Mapping[str, int]) -> bool:
     return bool(is_read.all())
 
 
-def _constant_bytes(network: Network, stage: Stage, known: set[str]) -> Iterator[int]:
+def _constant_bytes(
+    network: Network, stage: Stage, known: set[str], needed: Needed
+) -> Iterator[int]:
     """Bytes of constants that a stage is the first to read; of a table, no more than it takes."""
     for operand in stage.inputs:
         tensor = network.by_name[operand.tensor]
@@ -195,7 +197,8 @@ def _constant_bytes(network: Network, stage: Stage, known: set[str]) -> Iterator
             known.add(tensor.name)
             looked_up = stage.op.kind == "gather" and stage.op.searches(operand)
             made = network.by_name[stage.results[0].tensor].size_bytes
-            yield min(made, tensor.size_bytes) if looked_up else _read_bytes(stage, operand, tensor)
+            read = packed_bytes(needed.elements[tensor.name], tensor.bits)
+            yield min(made, tensor.size_bytes) if looked_up else read
 
 
 def _input_bytes(
@@ -208,17 +211,10 @@ def _input_bytes(
         for operand in stage.inputs:
             root = storage[operand.tensor].root
             if network.by_name[root].role == "input":
-                size = _read_bytes(stage, operand, network.by_name[operand.tensor])
+                bits = network.by_name[operand.tensor].bits
+                size = packed_bytes(needed.elements[operand.tensor], bits)
                 most[root] = max(most.get(root, 0), size)
-    inputs = {root: network.by_name[root] for root in most}
-    return sum(
-        min(size, size_bytes(needed.boxes[root], inputs[root])) for root, size in most.items()
-    )
-
-
-def _read_bytes(stage: Stage, operand: Operand, tensor: Tensor) -> int:
-    ranges = {dim: (0, size) for dim, size in stage.op.dims}
-    return size_bytes(touched(operand, ranges, tensor.shape), tensor)
+    return sum(most.values())
 
 
 def _rate(places: Places) -> float:

@@ -1,45 +1,121 @@
-"""What a network's results depend on: strides leave out rows at the end, and so do those before."""
+"""What a network's results depend on: strides leave out rows, and so do those before."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
 from math import prod
 
-from tilewright.network.graph import Network, Op
-from tilewright.program.boxes import Ranges, around, touched, whole
-from tilewright.program.model import Box
+import numpy as np
+
+from tilewright.network.graph import Index, Network, Op, Operand
+
+Marks = np.ndarray[tuple[int], np.dtype[np.bool_]]
+"""Which values of an axis or a loop are needed."""
+Axes = tuple[Marks | None, ...]
+"""By axis of a tensor; None: all of it."""
+Loops = Mapping[str, Marks]
+"""By loop, of those that are not needed as a whole."""
 
 
 @dataclass(frozen=True)
 class Needed:
-    """By op the points, and by tensor the elements that some result depends on, at the most."""
+    """By op the points that some result depends on; by tensor the elements of which it does, that
+    one op reads, the most over all ops."""
 
     points: Mapping[str, int]
-    boxes: Mapping[str, Box]
+    elements: Mapping[str, int]
 
 
 def needed_of(network: Network) -> Needed:
     """What is needed, from the results back to the inputs."""
-    boxes = {tensor.name: whole(tensor.shape) for tensor in network.outputs}
+    shapes = {tensor.name: tensor.shape for tensor in network.tensors}
+    axes: dict[str, Axes] = {tensor.name: (None,) * len(tensor.shape) for tensor in network.outputs}
     points: dict[str, int] = {}
+    elements: dict[str, int] = {}
     for op in reversed(network.ops):
-        ranges = _ranges(op, boxes)
-        points[op.name] = prod(stop - start for start, stop in ranges.values())
+        loops = _loops(op, axes, shapes)
+        points[op.name] = prod(
+            int(loops[dim].sum()) if dim in loops else size for dim, size in op.dims
+        )
         for operand in op.inputs:
-            box = touched(operand, ranges, network.by_name[operand.tensor].shape)
-            boxes[operand.tensor] = around(boxes.get(operand.tensor, box), box)
-    return Needed(points, boxes)
+            name, shape = operand.tensor, shapes[operand.tensor]
+            read = _read(op, operand, loops, shape)
+            axes[name] = _either(axes[name], read) if name in axes else read
+            elements[name] = max(elements.get(name, 0), _count(op, operand, read, shape))
+    return Needed(points, elements)
 
 
-def _ranges(op: Op, boxes: Mapping[str, Box]) -> Ranges:
-    """The loop ranges in which an op makes what is needed of its results."""
-    full = {dim: (0, size) for dim, size in op.dims}
-    if len(op.outputs) != 1 or op.outputs[0].index is None or op.outputs[0].tensor not in boxes:
-        return full
-    found = dict(full)
-    for index, (start, stop) in zip(op.outputs[0].index, boxes[op.outputs[0].tensor], strict=True):
+def _loops(op: Op, axes: Mapping[str, Axes], shapes: Mapping[str, tuple[int, ...]]) -> Loops:
+    """The turns of loops in which an op makes what is needed of its results."""
+    first = op.outputs[0]
+    if len(op.outputs) != 1 or first.index is None or first.tensor not in axes:
+        return {}
+    found: dict[str, Marks] = {}
+    for index, marks, size in zip(
+        first.index, axes[first.tensor], shapes[first.tensor], strict=True
+    ):
         if index.divisor == 1 and not index.reach and len(index.terms) == 1:
             ((dim, factor),) = index.terms
-            if factor == 1 and dim not in op.coupled:
-                low, high = full[dim]
-                found[dim] = max(low, start - index.offset), min(high, stop - index.offset)
+            turns = op.sizes[dim]
+            is_all = marks is None and index.offset >= 0 and index.offset + turns <= size
+            if factor == 1 and dim not in op.coupled and not is_all:
+                place = np.arange(turns) + index.offset
+                inside = (place >= 0) & (place < size)
+                if marks is not None:
+                    inside[inside] = marks[place[inside]]
+                found[dim] = inside
     return found
+
+
+def _read(op: Op, operand: Operand, loops: Loops, shape: tuple[int, ...]) -> Axes:
+    """Of each axis of an operand what the needed turns of loops read."""
+    if operand.index is None:
+        return (None,) * len(shape)
+    return tuple(
+        [
+            None if _is_all(index, op, loops, size) else _values(index, op, loops, size)
+            for index, size in zip(operand.index, shape, strict=True)
+        ]
+    )
+
+
+def _is_all(index: Index, op: Op, loops: Loops, size: int) -> bool:
+    """Whether an index surely takes all values below a size."""
+    if index.offset > 0 or index.divisor != 1:
+        return False
+    last = index.offset + index.reach
+    for dim, factor in sorted(index.terms, key=lambda term: term[1]):
+        # Steps no longer than what shorter ones have reached leave no gap.
+        if dim in loops or not 0 < factor <= last - index.offset + 1:
+            return False
+        last += factor * (op.sizes[dim] - 1)
+    return last >= size - 1
+
+
+def _values(index: Index, op: Op, loops: Loops, size: int) -> Marks:
+    """The values below a size that an index takes, with all that lies in its reach."""
+    read = np.array([index.offset])
+    for dim, factor in index.terms:
+        turns = np.flatnonzero(loops[dim]) if dim in loops else np.arange(op.sizes[dim])
+        read = np.unique(np.add.outer(read, factor * turns))
+    first, last = -(-read // index.divisor), (read + index.reach) // index.divisor
+    marks = np.zeros(size, dtype=np.bool_)
+    for more in range(index.reach // index.divisor + 1):
+        place = first + more
+        marks[place[(place <= last) & (place >= 0) & (place < size)]] = True
+    return marks
+
+
+def _either(some: Axes, others: Axes) -> Axes:
+    return tuple(
+        [None if a is None or b is None else a | b for a, b in zip(some, others, strict=True)]
+    )
+
+
+def _count(op: Op, operand: Operand, read: Axes, shape: tuple[int, ...]) -> int:
+    """Elements that an op surely reads."""
+    counts = [
+        size if marks is None else int(marks.sum()) for marks, size in zip(read, shape, strict=True)
+    ]
+    loops = [dim for index in operand.index or () for dim, _ in index.terms]
+    # Axes with a loop in common run together.
+    return prod(counts) if len(loops) == len(set(loops)) else max(counts)

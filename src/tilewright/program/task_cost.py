@@ -64,21 +64,17 @@ class TaskCosts:
         found = self._on_array.get(key)
         if found is None:
             found = self.costs.of_stage(stage, tile.lengths, _sums(stage, tile))
-            model = self.costs.core_model
-            if stage.streams or (model is not None and not model.holds_weights):
-                more = self._streamed(tile, found.charges)
-                found = replace(found, charges=(*found.charges, *more))
+            if stage.streams or self.places.home(WEIGHTS) is None:
+                found = self._with_streamed(tile, found)
             if passing:
                 # The vector unit applies ops to what the array makes, while it makes it.
                 found = replace(found, charges=(*found.charges, self.costs.in_passing(passing)))
             self._on_array[key] = found
         return found
 
-    def _streamed(self, tile: Tile, known: Sequence[Charge]) -> tuple[Charge, ...]:
-        """What reading constants that stream costs beyond what is charged for: biases, and what a
+    def _with_streamed(self, tile: Tile, found: TileCost) -> TileCost:
+        """A cost with what reading constants that stream takes beyond it: biases, and what a
         mapping leaves out of the weights, of which it does not count the last steps."""
-        origin = self.places.origin(WEIGHTS)
-        memory = next(m for m in self.places.machine.memories if origin and m.name == origin.memory)
         weights = biases = 0
         for use, box in tile.reads:
             if use.is_constant and use.memory is None:
@@ -87,13 +83,19 @@ class TaskCosts:
                     weights + size * use.is_weight,
                     biases + size * (not use.is_weight),
                 )
+        origin = self.places.origin(WEIGHTS)
+        if origin is None or not weights + biases:
+            return found
+        memory = next(m for m in self.places.machine.memories if m.name == origin.memory)
         port = memory.port(WEIGHTS, "tl")
         assert port is not None
         pj_per_byte = 8 / port.bits_per_cycle * memory.read_pj
-        charged = [charge for charge in known if charge.memory == memory.name]
+        charged = [charge for charge in found.charges if charge.memory == memory.name]
         missing = max(0, weights - sum(charge.read_bytes for charge in charged)) + biases
         missing_pj = max(0.0, weights * pj_per_byte - sum(charge.energy_pj for charge in charged))
-        return (Charge(memory.name, missing, 0, missing_pj + biases * pj_per_byte),)
+        more = Charge(memory.name, missing, 0, missing_pj + biases * pj_per_byte)
+        least = -(-8 * (weights + biases) // port.bits_per_cycle)
+        return replace(found, cycles=max(found.cycles, least), charges=(*found.charges, more))
 
     def _vector_cost(
         self,

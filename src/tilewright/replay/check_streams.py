@@ -93,8 +93,7 @@ def _unlike_weights(
             f"leads past {holding[0].name}"
         )
     port = memory.port(WEIGHTS, "tl")
-    # With a mapping it costs what that says.
-    if port is None or task.mapping is not None:
+    if port is None:
         return
     cycles = -(-8 * size_bytes // port.bits_per_cycle)
     energy_pj = 8 * size_bytes / port.bits_per_cycle * memory.read_pj

@@ -2,6 +2,7 @@
 
 from math import ceil
 
+import pytest
 from tests.small_machines import Small, small_machine
 
 from tilewright.mapping.search import SearchOptions
@@ -24,9 +25,34 @@ def with_a_stride() -> Network:
 
 def test_rows_that_a_stride_leaves_out_are_not_needed() -> None:
     found = needed_of(with_a_stride())
-    assert found.boxes["x"] == ((0, 1), (0, 1), (0, 7), (0, 7))
-    assert found.boxes["first"] == ((0, 1), (0, 1), (0, 5), (0, 5))
+    assert found.elements["x"] == 7 * 7
+    assert found.elements["first"] == 5 * 5
     assert found.points == {"first": 5 * 5 * 3 * 3, "second": 2 * 2 * 3 * 3}
+
+
+def with_gaps(kernel: int, *, beside: bool) -> Network:
+    """Pixels of 10 x 10, one by one, of which windows with a stride of 3 take some; beside them,
+    another op takes all."""
+    net = layers.draft("gaps", 8)
+    data = layers.given(net, "x", (1, 1, 10, 10))
+    data = layers.conv(net, "first", data, 1, layers.square(1))
+    results = [layers.conv(net, "second", data, 1, layers.square(kernel, 3))]
+    if beside:
+        results.append(layers.relu6(net, "third", data))
+    return net.builder.finish([made.name for made in results])
+
+
+@pytest.mark.parametrize(("kernel", "rows"), [(1, 4), (2, 6)])
+def test_pixels_between_windows_are_not_needed(kernel: int, rows: int) -> None:
+    # Windows of 1 begin at 0, 3, 6 and 9, windows of 2 at 0, 3 and 6.
+    found = needed_of(with_gaps(kernel, beside=False))
+    assert found.elements["x"] == found.elements["first"] == rows * rows
+    assert found.points["first"] == rows * rows
+
+
+def test_they_are_if_another_op_reads_them() -> None:
+    found = needed_of(with_gaps(1, beside=True))
+    assert found.elements["x"] == found.elements["first"] == 100
 
 
 def test_bounds_do_not_count_them() -> None:
