@@ -24,6 +24,10 @@ MORE_MOVED = 1.02
 MOST_TRIED = 2_500
 """Tasks of their programs in all, beyond which no more are made."""
 
+MUCH_LONGER = 1.5
+"""Nor is a plan enough that takes this factor of what another seemed to take, for which no
+addresses were found."""
+
 WAITING = 1.2
 """A plan waits for room if it takes more than this factor of the time it would take with enough."""
 
@@ -42,7 +46,8 @@ def with_room_for_tiles(
     """
     drafts = drafts_on(machine)
     fits_plain = any(candidate.strategy == PLAIN for candidate in seen)
-    if fits_plain and (best is None or not _waits(best)):
+    promised = MUCH_LONGER * min((c.least.order_cycles for c in seen), default=inf)
+    if fits_plain and (best is None or not (_waits(best) or best.timetable.cycles > promised)):
         return best
     drafts.explain_nothing()
     best = _best_of(drafts, _roomier_strategies(drafts_on, machine), best, seen, MOST_TILES)

@@ -1,0 +1,88 @@
+"""Networks that fit, but not in the first way that is tried, are planned and not refused."""
+
+import pytest
+from tests.ladder_cases import Layer, chain, one_memory
+
+from tilewright import load_machine, plan
+from tilewright.machine.limits import with_memory_limits
+from tilewright.network import windows
+from tilewright.network.graph import Network, Tensor
+from tilewright.network.windows import Window
+from tilewright.network.zoo import layers
+from tilewright.plan_model import PlanObjective, PlanOptions
+from tilewright.replay.verify import verify
+from tilewright.strategy.ladder.cells import work_of
+from tilewright.strategy.ladder.liveness import peak_of
+from tilewright.strategy.ladder.rungs import rung_run
+
+
+def twice_as_large(net: layers.Draft, name: str, data: Tensor, channels: int) -> Tensor:
+    """A transposed convolution whose windows lie one beside the other."""
+    window = Window(kernel=2, stride=2)
+    weights = layers.constant(net, f"{name}.w", (data.shape[1], channels, 2, 2))
+    form = windows.ONNX_CONV_TRANSPOSE
+    nest = windows.conv_transpose(data.shape, channels, 1, [window, window], form, bias=False)
+    net.builder.op(name, "conv_transpose", nest, [data.name, weights.name], {name: (8, "")})
+    return net.builder.tensors[name]
+
+
+def hourglass() -> Network:
+    """Smaller in two steps and larger again, with what was there before beside it."""
+    net = layers.draft("hourglass", 8)
+    wide, half = layers.square(3, 1, 1), layers.square(2, 2)
+    first = layers.conv(net, "first", layers.given(net, "x", (1, 1, 24, 24)), 8, wide)
+    second = layers.conv(net, "second", layers.max_pool(net, "down", first, half), 12, wide)
+    third = layers.conv(net, "third", layers.max_pool(net, "deeper", second, half), 16, wide)
+    joined = layers.concat(net, "joined", [twice_as_large(net, "up", third, 12), second], 1)
+    fourth = layers.conv(net, "fourth", joined, 12, wide)
+    last = layers.concat(net, "top", [first, twice_as_large(net, "higher", fourth, 8)], 1)
+    return net.finish(layers.conv(net, "last", last, 1, wide))
+
+
+@pytest.mark.parametrize("size_bytes", [16_384, 13_000, 12_151])
+def test_room_in_two_memories_is_not_room_for_all_in_one(size_bytes: int) -> None:
+    # All tensors would have room in both memories together, but only in another order in each.
+    names = ("input_memory", "weight_output_memory")
+    machine = with_memory_limits(load_machine("npe8"), tuple((n, size_bytes) for n in names))
+    made = plan(hourglass(), machine)
+    assert all(made.peak_bytes[name] <= size_bytes for name in names)
+    assert verify(made.timetable, made.network, machine=machine).agrees
+
+
+@pytest.mark.parametrize("objective", ["latency", "energy", "traffic", "memory"])
+def test_with_every_objective_the_last_resort_is_a_plan(objective: PlanObjective) -> None:
+    # In as many bytes there are no tiles, but pixels one by one.
+    layers_of_it = (
+        Layer(is_pool=False, channels=8, kernel=3, stride=1, pad=1),
+        Layer(is_pool=False, channels=1, kernel=3, stride=1, pad=1),
+    )
+    network = chain((24, 24), 1, layers_of_it)
+    run = rung_run(work_of(network), "line_buffered")
+    assert run is not None
+    size = run.work.constant_bytes + peak_of(run).size_bytes
+    made = plan(network, one_memory(size), PlanOptions(objective=objective))
+    assert made.peak_bytes["memory"] <= size
+
+
+def branches() -> Network:
+    """Four ways through small maps, side by side."""
+    net = layers.draft("branches", 8)
+    data = layers.given(net, "x", (1, 6, 12, 12))
+
+    def narrow(name: str, read: Tensor) -> Tensor:
+        return layers.conv(net, name, read, 4, layers.square(1))
+
+    ways = [
+        narrow("a", data),
+        layers.conv(net, "b3", narrow("b", data), 4, layers.square(3, 1, 1)),
+        layers.conv(net, "c5", narrow("c", data), 4, layers.square(5, 1, 2)),
+        narrow("d", layers.max_pool(net, "d3", data, layers.square(3, 1, 1))),
+    ]
+    joined = layers.concat(net, "joined", ways, 1)
+    return net.finish(layers.max_pool(net, "last", joined, layers.square(5, 4, 2)))
+
+
+def test_tiles_without_addresses_are_not_all_that_is_tried() -> None:
+    # For 3,440 B, ops one by one seemed to fit and did not, and the one other choice was slow.
+    less, more = (plan(branches(), one_memory(size)).cycles for size in (3_400, 3_440))
+    assert more <= 1.001 * less
