@@ -1,5 +1,6 @@
 """The commands about plans: making, replaying, explaining, comparing and exporting them."""
 
+import sys
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -17,7 +18,7 @@ from tilewright.cli_support import (
     refuse_second,
     sizes,
 )
-from tilewright.errors import InputError, Problem
+from tilewright.errors import InputError, LimitError, Problem
 
 if TYPE_CHECKING:  # imported when a command runs
     from tilewright.machine.model import Machine
@@ -179,6 +180,9 @@ def replay_(  # noqa: PLR0913  # one parameter per flag
                 wrong += machine_problems(record, machine)
             found = replace(found, problems=tuple(wrong))
         print_result(lambda: replay_json(found), lambda: replay_view(found), as_json)
+        if as_json and not found.agrees:
+            # What is wrong has been printed with the rest.
+            sys.exit(LimitError.exit_code)
         refuse(found)
 
     exit_with(run, as_json=as_json)

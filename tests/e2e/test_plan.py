@@ -245,6 +245,10 @@ def test_a_wrong_plan_is_refused_by_a_replay(tmp_path: Path) -> None:
     task["start_cycle"] = task["end_cycle"] = 0
     file.write_text(json.dumps(plan), "utf-8")
     assert invoke("replay", str(file)).exit_code == 4
+    told = invoke("replay", str(file), "--json")
+    assert told.exit_code == 4
+    # One object, not a second one for the problems.
+    assert json.loads(told.stdout)["problems"]
     assert invoke("replay", str(file), "--model", "ds_cnn").exit_code == 2
 
 
