@@ -25,6 +25,9 @@ FIRST_GROWTH = 0.03
 SURELY = 0.9
 """Of what is believed in, less than this part hardly ever does."""
 
+FEW_KIB = 16 * 1024
+"""Less than that is told in bytes."""
+
 MANY_TIMES = 256
 """A scratchpad so many times as large, to see what would be enough."""
 
@@ -330,13 +333,17 @@ def with_what_would_do(
     larger = with_memory_limits(machine, ((pads[0].name, pads[0].size_bytes * MANY_TIMES),))
     chosen = [drafts_on(larger).chosen("memory") for drafts_on in (first_way, *ways)]
     shares = [found.share * MANY_TIMES for found in chosen if found is not None]
-    if not shares or min(shares) <= 1.0:
+    if not shares:
         return refusal
-    enough = -int(-min(shares) * (1 + FIRST_GROWTH) * pads[0].size_bytes // 1024)
-    first, *others = refusal.problems
-    hint = f"with ops side by side, row by row, {pads[0].name} of about {enough:,} KiB would do"
+    name, enough = pads[0].name, int(min(shares) * (1 + FIRST_GROWTH) * pads[0].size_bytes)
+    much = f"{enough:,} B" if enough < FEW_KIB else f"{-(-enough // 1024):,} KiB"
+    hint, less = f"{name} of about {much} would do", "and perhaps less, with"
+    if min(shares) <= 1.0:
+        hint, less = f"a little more of {name} may do", "or"
+    hint = f"with ops side by side, row by row, {hint}"
     origin = places.origin("I1")
     if origin is not None and origin.rereadable:
-        hint += ", and perhaps less, with strips or ops that run again"
+        hint += f", {less} strips or ops that run again"
         hint += "; `--thorough` looks for more of them" if may_look_on else ""
+    first, *others = refusal.problems
     return InfeasibleError(replace(first, hint=hint), *others)
