@@ -384,7 +384,8 @@ def _least_share(drafts: Drafts, most_share: float = inf) -> float:
 
 
 def plan_that_fits(found: Fit, watcher: Watcher = lambda step: None) -> Plan:
-    """The plan of the first rung of a ladder that fits; an ordinary one where operands lie apart.
+    """The plan of the first rung of a ladder that fits; an ordinary one where operands lie apart,
+    the rung has too many steps, or its addresses need a few bytes more.
 
     Raises:
         InfeasibleError: no rung fits and there is no ordinary plan either.
@@ -396,8 +397,13 @@ def plan_that_fits(found: Fit, watcher: Watcher = lambda step: None) -> Plan:
     )
     if found.first is None or only_scratchpad(prepared) is None:
         return plan(found.network, found.machine, options, watcher)
-    with without_garbage_collection():
-        return plan_of_rung(prepared, found.first.name, options, watcher)
+    try:
+        with without_garbage_collection():
+            return plan_of_rung(prepared, found.first.name, options, watcher)
+    except InfeasibleError as refusal:
+        with suppress(InfeasibleError):
+            return plan(found.network, found.machine, options, watcher)
+        raise refusal from None
 
 
 def compute_order(network: Network, steps: int, *, few_alive: bool = False) -> tuple[Op, ...]:

@@ -10,10 +10,12 @@ from tilewright.network.graph import Network, Tensor
 from tilewright.network.windows import Window
 from tilewright.network.zoo import layers
 from tilewright.plan_model import PlanObjective, PlanOptions
+from tilewright.planner import plan_that_fits
 from tilewright.replay.verify import verify
 from tilewright.strategy.ladder.cells import work_of
+from tilewright.strategy.ladder.fit import fit
 from tilewright.strategy.ladder.liveness import peak_of
-from tilewright.strategy.ladder.rungs import rung_run
+from tilewright.strategy.ladder.rungs import ladder, rung_run
 
 
 def twice_as_large(net: layers.Draft, name: str, data: Tensor, channels: int) -> Tensor:
@@ -62,6 +64,21 @@ def test_with_every_objective_the_last_resort_is_a_plan(objective: PlanObjective
     size = run.work.constant_bytes + peak_of(run).size_bytes
     made = plan(network, one_memory(size), PlanOptions(objective=objective))
     assert made.peak_bytes["memory"] <= size
+
+
+def test_where_a_rung_has_too_many_steps_an_ordinary_plan_serves() -> None:
+    net = layers.draft("deep", 8)
+    data = layers.given(net, "x", (1, 32, 6, 40))
+    for name in ("first", "second", "third", "fourth"):
+        data = layers.conv(net, name, data, 32, layers.square(3, 1, 1, group=32))
+    network = net.finish(data)
+    size = ladder(network).rung("recompute").total_bytes
+    found = fit(network, one_memory(size))
+    assert found.first is not None
+    assert found.first.name == "recompute"
+    made = plan_that_fits(found)
+    assert made.peak_bytes["memory"] <= size
+    assert verify(made.timetable, network, machine=made.machine).agrees
 
 
 def branches() -> Network:
