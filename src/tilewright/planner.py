@@ -48,6 +48,9 @@ FEW_OPS = 16
 FEW_TASKS = 5_000
 """So many tasks are few."""
 
+QUICKLY_MADE = 1_000
+"""A plan of no more tasks is found so soon that another one may be made beside it."""
+
 POOR = 2.5
 """A plan that takes longer than this factor of what seems possible is also made in strips."""
 
@@ -101,12 +104,18 @@ def plan(
         found = _thorough_plan(network, machine, limited, (options, watcher))
     if found is not None:
         return found
-    sizes = _Sizes(network, limited, (options, watcher))
+    # A plan for less traffic is one of two, and checked in the end.
+    is_one_of_two = options.objective == "traffic"
+    how = replace(options, checked=options.checked and not is_one_of_two), watcher
+    sizes = _Sizes(network, limited, how)
     try:
         known = sizes.plan_on(limited)
     except InfeasibleError as refusal:
         may_look_on = not (options.thorough or less_memory)
         raise with_what_would_do(refusal, sizes.ways(), limited, may_look_on=may_look_on) from None
+    if is_one_of_two:
+        watcher("check")
+        return on_sizes_of(sizes.drafts_on(limited).prepared, known, options)
     return _in_still_less(known, sizes) if options.thorough and less_memory else known
 
 
@@ -207,19 +216,21 @@ class _Sizes:
     def _with_no_more_traffic(
         self, found: Plan | InfeasibleError, machine: Machine
     ) -> Plan | InfeasibleError:
-        """A plan for less traffic, or the one for less latency if that happens to move less."""
-        if isinstance(found, Plan) and found.outside_bytes <= found.roofline.traffic_bytes:
-            return found
+        """A plan for less traffic, or the one for less latency if that happens to move less: looked
+        for where the first one moves more than it must, and is small."""
+        least = inf
+        if isinstance(found, Plan):
+            least = found.outside_bytes
+            is_small = len(self.order) <= FEW_OPS or len(found.program.tasks) <= QUICKLY_MADE
+            if least <= found.roofline.traffic_bytes or not is_small:
+                return found
         fast = self._fast.plan_if_any(machine)
-        least = found.outside_bytes if isinstance(found, Plan) else inf
-        if fast is None or fast.outside_bytes >= least:
-            return found
-        return on_sizes_of(self.drafts_on(machine).prepared, fast, self.how[0])
+        return found if fast is None or fast.outside_bytes >= least else fast
 
     @cached_property
     def _fast(self) -> "_Sizes":
         options, watcher = self.how
-        quick = replace(options, objective="latency", checked=False)
+        quick = replace(options, objective="latency")
         return _Sizes(self.network, self.machine, (quick, watcher))
 
     def _best_way(self, machine: Machine, *, is_tight: bool) -> Plan | InfeasibleError:
