@@ -48,7 +48,7 @@ FEW_OPS = 16
 FEW_TASKS = 5_000
 """So many tasks are few."""
 
-QUICKLY_MADE = 1_000
+QUICKLY_MADE = 400
 """A plan of no more tasks is found so soon that another one may be made beside it."""
 
 POOR = 2.5
