@@ -1,7 +1,7 @@
 """Networks that fit, but not in the first way that is tried, are planned and not refused."""
 
 import pytest
-from tests.ladder_cases import Layer, chain, one_memory
+from tests.ladder_cases import one_memory
 
 from tilewright import load_machine, plan
 from tilewright.machine.limits import with_memory_limits
@@ -9,13 +9,10 @@ from tilewright.network import windows
 from tilewright.network.graph import Network, Tensor
 from tilewright.network.windows import Window
 from tilewright.network.zoo import layers
-from tilewright.plan_model import PlanObjective, PlanOptions
 from tilewright.planner import plan_that_fits
 from tilewright.replay.verify import verify
-from tilewright.strategy.ladder.cells import work_of
 from tilewright.strategy.ladder.fit import fit
-from tilewright.strategy.ladder.liveness import peak_of
-from tilewright.strategy.ladder.rungs import ladder, rung_run
+from tilewright.strategy.ladder.rungs import ladder
 
 
 def twice_as_large(net: layers.Draft, name: str, data: Tensor, channels: int) -> Tensor:
@@ -49,21 +46,6 @@ def test_room_in_two_memories_is_not_room_for_all_in_one(size_bytes: int) -> Non
     made = plan(hourglass(), machine)
     assert all(made.peak_bytes[name] <= size_bytes for name in names)
     assert verify(made.timetable, made.network, machine=machine).agrees
-
-
-@pytest.mark.parametrize("objective", ["latency", "energy", "traffic", "memory"])
-def test_with_every_objective_the_last_resort_is_a_plan(objective: PlanObjective) -> None:
-    # In as many bytes there are no tiles, but pixels one by one.
-    layers_of_it = (
-        Layer(is_pool=False, channels=8, kernel=3, stride=1, pad=1),
-        Layer(is_pool=False, channels=1, kernel=3, stride=1, pad=1),
-    )
-    network = chain((24, 24), 1, layers_of_it)
-    run = rung_run(work_of(network), "line_buffered")
-    assert run is not None
-    size = run.work.constant_bytes + peak_of(run).size_bytes
-    made = plan(network, one_memory(size), PlanOptions(objective=objective))
-    assert made.peak_bytes["memory"] <= size
 
 
 def test_where_a_rung_has_too_many_steps_an_ordinary_plan_serves() -> None:

@@ -10,7 +10,7 @@ from tilewright.errors import InfeasibleError
 from tilewright.machine.limits import with_memory_limits
 from tilewright.machine.load import load_machine
 from tilewright.network.load import load_network
-from tilewright.plan_model import Plan, PlanOptions
+from tilewright.plan_model import Plan, PlanObjective, PlanOptions
 from tilewright.plan_rungs import last_resort, plan_of_rung
 from tilewright.planner import plan
 from tilewright.program.lower import prepare
@@ -101,7 +101,8 @@ def test_weights_stay_to_the_end() -> None:
     assert {"conv1.weight", "conv2.weight", "conv3.weight"} <= set(results)
 
 
-def test_where_no_tiling_fits_the_network_runs_pixel_by_pixel() -> None:
+@pytest.mark.parametrize("objective", ["latency", "energy", "traffic", "memory"])
+def test_where_no_tiling_fits_the_network_runs_pixel_by_pixel(objective: PlanObjective) -> None:
     layers = (
         Layer(is_pool=False, channels=8, kernel=3, stride=1, pad=1),
         Layer(is_pool=False, channels=1, kernel=3, stride=1, pad=1),
@@ -110,7 +111,7 @@ def test_where_no_tiling_fits_the_network_runs_pixel_by_pixel() -> None:
     run = rung_run(work_of(network), "line_buffered")
     assert run is not None
     size = run.work.constant_bytes + peak_of(run).size_bytes
-    found = plan(network, one_memory(size))
+    found = plan(network, one_memory(size), PlanOptions(objective=objective))
     assert found.peak_bytes["memory"] == size
     assert verify(found.timetable, network).agrees
 
