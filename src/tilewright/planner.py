@@ -38,6 +38,7 @@ from tilewright.program.order_network import problem_of, small_ops_first
 from tilewright.program.order_search import OrderOptions, first_order, least_peak
 from tilewright.program.places import places_of
 from tilewright.program.stages import with_copying_joins
+from tilewright.replay.check import check
 from tilewright.strategy.choose import Chosen
 from tilewright.strategy.ladder.fit import Fit
 from tilewright.strategy.ladder.program import only_scratchpad
@@ -104,19 +105,21 @@ def plan(
         found = _thorough_plan(network, machine, limited, (options, watcher))
     if found is not None:
         return found
-    # A plan for less traffic is one of two, and checked in the end.
-    is_one_of_two = options.objective == "traffic"
-    how = replace(options, checked=options.checked and not is_one_of_two), watcher
-    sizes = _Sizes(network, limited, how)
+    # A plan for less traffic is the better one of two, and checked when it is known which.
+    is_checked_last = options.objective == "traffic" and options.checked
+    quick = replace(options, checked=options.checked and not is_checked_last)
+    sizes = _Sizes(network, limited, (quick, watcher))
     try:
         known = sizes.plan_on(limited)
     except InfeasibleError as refusal:
         may_look_on = not (options.thorough or less_memory)
         raise with_what_would_do(refusal, sizes.ways(), limited, may_look_on=may_look_on) from None
-    if is_one_of_two:
+    if is_checked_last:
         watcher("check")
-        return on_sizes_of(sizes.drafts_on(limited).prepared, known, options)
-    return _in_still_less(known, sizes) if options.thorough and less_memory else known
+        check(known.timetable, network, limited)
+    if options.thorough and less_memory:
+        return _in_still_less(known, sizes)
+    return replace(known, options=options)
 
 
 def _least_that_fits(

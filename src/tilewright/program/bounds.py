@@ -22,8 +22,8 @@ from math import ceil
 import numpy as np
 
 from tilewright.machine.model import INPUT_OPERANDS, OUTPUT_OPERAND
-from tilewright.network.graph import Index, Network, Operand, Tensor
-from tilewright.program.needed import Needed, needed_of
+from tilewright.network.graph import Network, Operand, Tensor
+from tilewright.program.needed import Needed, needed_of, takes_all
 from tilewright.program.places import Places
 from tilewright.program.stages import Stage, Storage
 from tilewright.program.tile_cost import TileCosts
@@ -164,27 +164,9 @@ def _reads_all(stage: Stage, operand: Operand, tensor: Tensor) -> bool:
     if is_vague or len(loops) > len(dict.fromkeys(loops)):
         return False
     return all(
-        _reaches_all(axis, size, stage.op.sizes)
+        takes_all(axis, size, stage.op.sizes)
         for axis, size in zip(operand.index, tensor.shape, strict=True)
     )
-
-
-def _reaches_all(axis: Index, size: int, sizes: Mapping[str, int]) -> bool:
-    """Whether an index takes all values below a size, its loops running on their own."""
-    last, is_dense = axis.offset, axis.offset <= 0 and axis.divisor == 1
-    for dim, factor in sorted(axis.terms, key=lambda term: term[1]):
-        # Steps no longer than what shorter ones have reached leave no gap.
-        is_dense = is_dense and 0 < factor <= last - axis.offset + 1
-        last += factor * (sizes[dim] - 1)
-    if is_dense:
-        return last >= size - 1
-    read = np.array([axis.offset])
-    for dim, factor in axis.terms:
-        read = np.add.outer(read, factor * np.arange(sizes[dim])).ravel()
-    place = (read + axis.reach) // axis.divisor
-    is_read = np.zeros(size, dtype=bool)
-    is_read[place[(place * axis.divisor >= read) & (place >= 0) & (place < size)]] = True
-    return bool(is_read.all())
 
 
 def _constant_bytes(

@@ -70,15 +70,21 @@ def _read(op: Op, operand: Operand, loops: Loops, shape: tuple[int, ...]) -> Axe
     """Of each axis of an operand what the needed turns of loops read."""
     if operand.index is None:
         return (None,) * len(shape)
+    sizes = op.sizes
     return tuple(
         [
-            None if _is_all(index, op, loops, size) else _values(index, op, loops, size)
+            None if _is_all(index, sizes, loops, size) else _values(index, sizes, loops, size)
             for index, size in zip(operand.index, shape, strict=True)
         ]
     )
 
 
-def _is_all(index: Index, op: Op, loops: Loops, size: int) -> bool:
+def takes_all(index: Index, size: int, sizes: Mapping[str, int]) -> bool:
+    """Whether an index takes all values below a size while all loops run."""
+    return _is_all(index, sizes, {}, size) or bool(_values(index, sizes, {}, size).all())
+
+
+def _is_all(index: Index, sizes: Mapping[str, int], loops: Loops, size: int) -> bool:
     """Whether an index surely takes all values below a size."""
     if index.offset > 0 or index.divisor != 1:
         return False
@@ -87,15 +93,15 @@ def _is_all(index: Index, op: Op, loops: Loops, size: int) -> bool:
         # Steps no longer than what shorter ones have reached leave no gap.
         if dim in loops or not 0 < factor <= last - index.offset + 1:
             return False
-        last += factor * (op.sizes[dim] - 1)
+        last += factor * (sizes[dim] - 1)
     return last >= size - 1
 
 
-def _values(index: Index, op: Op, loops: Loops, size: int) -> Marks:
+def _values(index: Index, sizes: Mapping[str, int], loops: Loops, size: int) -> Marks:
     """The values below a size that an index takes, with all that lies in its reach."""
     read = np.array([index.offset])
     for dim, factor in index.terms:
-        turns = np.flatnonzero(loops[dim]) if dim in loops else np.arange(op.sizes[dim])
+        turns = np.flatnonzero(loops[dim]) if dim in loops else np.arange(sizes[dim])
         read = np.unique(np.add.outer(read, factor * turns))
     first, last = -(-read // index.divisor), (read + index.reach) // index.divisor
     marks = np.zeros(size, dtype=np.bool_)

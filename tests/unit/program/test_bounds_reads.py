@@ -4,7 +4,7 @@ from itertools import product
 from random import Random
 
 from tilewright.network.graph import Index
-from tilewright.program.bounds import _reaches_all
+from tilewright.program.needed import takes_all
 
 
 def by_going_through(axis: Index, size: int, sizes: dict[str, int]) -> bool:
@@ -24,7 +24,7 @@ def test_windows_with_strides_dilations_and_padding_reach_what_their_points_do()
         axis = Index(terms=terms, offset=chance.randint(-3, 1))
         size = chance.randint(1, 14)
         expected = by_going_through(axis, size, sizes)
-        assert _reaches_all(axis, size, sizes) == expected
+        assert takes_all(axis, size, sizes) == expected
         found[expected] += 1
     assert min(found.values()) > 200
 
@@ -39,6 +39,6 @@ def test_windows_of_one_element_reach_what_their_points_do() -> None:
         axis = Index(terms, chance.randint(-4, 1), divisor, reach)
         sizes, size = {"A": chance.randint(1, 12)}, chance.randint(1, 5)
         expected = by_going_through(axis, size, sizes)
-        assert _reaches_all(axis, size, sizes) == expected
+        assert takes_all(axis, size, sizes) == expected
         found[expected] += 1
     assert min(found.values()) > 200
