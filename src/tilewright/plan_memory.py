@@ -95,7 +95,7 @@ def draft_in_least_memory(drafts_on: Callable[[Machine], Drafts], machine: Machi
     largest = max((proposal.size for proposal in proposals), default=1.0)
     while found is None and largest < 1.0:
         # Tiles that were found are no use if their buffers do not get addresses.
-        largest, growth = min(1.0, largest * (1 + growth)), 2 * growth
+        largest, growth = min(1.0, max(sizes.least, largest) * (1 + growth)), 2 * growth
         strategies = dict.fromkeys([*(proposal.strategy for proposal in proposals), PLAIN])
         found = sizes.best_of([p for strategy in strategies for p in sizes.at(largest, strategy)])
     return found
@@ -167,19 +167,21 @@ class _Sizes:
 
     def _proposals(self, strategy: Strategy, share: float) -> list[_Proposal]:
         """The smallest size that a strategy can be laid out for, and a little more."""
-        fails, growth = 0.0, FIRST_GROWTH
+        fails: float | None = None
+        share, growth = max(share, self.least), FIRST_GROWTH
         found = self.at(share, strategy)
         while not found and share < 1.0:
             fails, share, growth = share, min(1.0, share * (1 + growth)), 2 * growth
             found = self.at(share, strategy)
         lower = SURELY
-        while found and not fails:
-            smaller = self.at(share * lower, strategy)
+        while found and fails is None and share:
+            less = self._smaller(share, lower)
+            smaller = self.at(less, strategy)
             if smaller:
-                found, share, lower = smaller, share * lower, lower**2
+                found, share, lower = smaller, less, lower**2
             else:
-                fails = share * lower
-        while found and share > fails * NEARLY and not self._is_same(share, fails):
+                fails = less
+        while found and fails and share > fails * NEARLY and not self._is_same(share, fails):
             middle = (fails + share) / 2
             smaller = self.at(middle, strategy)
             if smaller:
@@ -189,17 +191,28 @@ class _Sizes:
         return [
             *found,
             *(p for more in MORE_PERCENT[1:] for p in self.at(share * (1 + more / 100), strategy)),
-            *(self._still_smaller(strategy, fails) if found else ()),
+            *(self._still_smaller(strategy, fails) if found and fails else ()),
         ]
 
     def _still_smaller(self, strategy: Strategy, size: float) -> list[_Proposal]:
         """Sizes below one with a few tiles too many: what has to go out for lack of room may leave
         more of it for tiles."""
         found: list[_Proposal] = []
-        while (self._tiles(size, strategy) or inf) <= FEW_TOO_MANY * self._most_tiles:
-            size *= DOWNWARDS
+        while size and (self._tiles(size, strategy) or inf) <= FEW_TOO_MANY * self._most_tiles:
+            size = self._smaller(size, DOWNWARDS)
             found += self.at(size, strategy)
         return found
+
+    def _smaller(self, size: float, factor: float) -> float:
+        """A size times a factor, as often as it takes to make some scratchpad smaller; 0 where
+        each has one unit of its alignment at most."""
+        pads = [m for m in cut_to(self.machine, size).memories if m.role == "scratchpad"]
+        if all(pad.size_bytes <= pad.alignment_bytes for pad in pads):
+            return 0.0
+        smaller = size * factor
+        while self._is_same(smaller, size):
+            smaller *= factor
+        return smaller
 
     def at(self, size: float, strategy: Strategy) -> list[_Proposal]:
         """A strategy in one size, if there are tiles for it that fit and are not too many."""
@@ -222,6 +235,12 @@ class _Sizes:
         return self._drafts[machine]
 
     @cached_property
+    def least(self) -> float:
+        """The smallest size that is not nothing."""
+        pads = [memory for memory in self.machine.memories if memory.role == "scratchpad"]
+        return min(pad.alignment_bytes / pad.size_bytes for pad in pads)
+
+    @cached_property
     def _most_tiles(self) -> int:
         ops = self.drafts_on(self.machine).prepared.network.ops
         return min(LITTLE_TILES, max(FEW_TILES, sum(op.points for op in ops) // LITTLE_WORK))
@@ -236,7 +255,8 @@ class _Sizes:
             draft = self._draft(proposal)
             if draft is not None:
                 takes = self._taken_by(draft)
-                overhead = max(1.0, min(MOST_OVERHEAD, takes / proposal.size))
+                if proposal.size:
+                    overhead = max(1.0, min(MOST_OVERHEAD, takes / proposal.size))
                 cost = _cost(takes, proposal.tiles)
                 if best is None or cost < best[0]:
                     best = cost, draft

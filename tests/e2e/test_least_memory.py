@@ -1,13 +1,15 @@
 """The objective `memory`: sizes that hold a plan, at a price in tiles that they are worth."""
 
+from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
 from tests.machine_builder import machine_of, marked, sound_machine
-from tests.small_machines import Small, small_machine
+from tests.small_machines import Kind, Small, small_machine
 
 import tilewright
 from tilewright import plan_memory
+from tilewright.machine.model import Machine
 from tilewright.network.zoo import layers
 from tilewright.planner import PlanOptions, plan
 from tilewright.replay.verify import verify
@@ -110,3 +112,30 @@ def test_cores_whose_memories_are_all_shared_have_a_plan() -> None:
     machine = machine_of(data)
     made = plan(tilewright.load_network("lenet5"), machine)
     assert made.peak_bytes["bank"] <= 64 * 1024
+
+
+@pytest.mark.parametrize("kind", ["weights", "streamed", "one"])
+@pytest.mark.parametrize("alignment_bytes", [1, 64])
+def test_the_search_ends_where_hardly_a_byte_is_needed(
+    kind: Kind, alignment_bytes: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # A ReLU has no weights: a scratchpad that holds nothing else stays empty.
+    seen: list[float] = []
+    monkeypatch.setattr(plan_memory, "cut_to", _counted(seen))
+    net = layers.draft("tiny", 8)
+    layers.activation(net, "relu", layers.given(net, "x", (1, 4, 2, 2)), "relu")
+    machine = small_machine(Small(kind=kind, size_bytes=1024, alignment_bytes=alignment_bytes))
+    made = plan(net.builder.finish(["relu"]), machine, PlanOptions(objective="memory"))
+    assert (sum(scratchpads(made).values()) == 0) is (kind == "weights")
+    assert verify(made.timetable, made.network).agrees
+
+
+def _counted(seen: list[float]) -> Callable[[Machine, float], Machine]:
+    cut_to = plan_memory.cut_to
+
+    def counted(machine: Machine, share: float) -> Machine:
+        seen.append(share)
+        assert len(seen) < 2_000
+        return cut_to(machine, share)
+
+    return counted
