@@ -137,6 +137,17 @@ def test_strips_of_the_op_alone_multiply_nothing_twice(window: Window) -> None:
     assert sum(macs(op, patches.network) for op in strips) == once
 
 
+@pytest.mark.parametrize("window", [Window(kernel=3, dilation=2), Window(kernel=2, dilation=4)])
+def test_rows_between_the_taps_of_the_only_window_are_written(window: Window) -> None:
+    """A tile of one tap would make its own row and leave those behind it to nobody: taps are not
+    cut. That takes 4 x 3 x 3 weights (or 4 x 2 x 2) and 25 results at once."""
+    network = transposed(window, channels=4, kernels=3, size=1)
+    plan = tilewright.plan(network, small_machine(Small(size_bytes=80)))
+    found = verify(plan.timetable, network)
+    assert found.problems == ()
+    assert found.agrees
+
+
 def test_a_tile_may_make_nothing_but_what_is_cropped() -> None:
     """The last column of taps lands outside the result, and a clip is applied to nothing."""
     net = layers.draft("cropped", 8)

@@ -82,7 +82,8 @@ def partial_sum_bits(machine: Machine, core: Core, wanted: int) -> int:
         return min(wanted, core.array.accumulator_bits)
     chain = machine.chain(core, OUTPUT_OPERAND)
     port = chain[0].port(OUTPUT_OPERAND, "fl") if chain else None
-    if port is None or chain[0].size_bits >= SCRATCHPAD_BITS:
+    # A scratchpad is none, nor is one of which a plan takes so little.
+    if port is None or chain[0].role != "local" or chain[0].size_bits >= SCRATCHPAD_BITS:
         return wanted
     return min(wanted, port.bits_per_cycle, chain[0].size_bits)
 

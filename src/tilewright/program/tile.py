@@ -90,14 +90,16 @@ def _leads_everywhere(dim: str, axes: Sequence[Index], sizes: Mapping[str, int])
 def _leads(dim: str, axis: Index, sizes: Mapping[str, int]) -> bool:
     terms = [(d, factor) for d, factor in axis.terms if sizes[d] > 1]
     step = dict(terms)[dim]
+    others = [(d, factor) for d, factor in terms if d != dim]
     return (
         axis.divisor == 1
         and axis.reach < max(1, abs(step))
         and all(
             0 < factor < step and (sizes[d] - 1) * factor + axis.reach < step
-            for d, factor in terms
-            if d != dim
+            for d, factor in others
         )
+        # What lies between two steps is a tile's to write: else it would be nobody's.
+        and axis.reach + sum((sizes[d] - 1) * factor for d, factor in others) >= abs(step) - 1
     )
 
 

@@ -77,7 +77,8 @@ def test_a_strided_window_counts_each_element_once(outputs: int, taps: int, elem
 
 
 def test_partial_sums_are_as_wide_as_the_register_takes() -> None:
-    narrow = machine(memory("register", ["O"], bits=24, width=24), memory("m", ["I1", "I2", "O"]))
+    register = replace(memory("register", ["O"], bits=24, width=24), role="local")
+    narrow = machine(register, memory("m", ["I1", "I2", "O"]))
     assert partial_sum_bits(narrow, narrow.cores[0], 32) == 24
     assert partial_sum_bits(narrow, narrow.cores[0], 16) == 16
     wide = machine(memory("m", ["I1", "I2", "O"]))
@@ -85,3 +86,10 @@ def test_partial_sums_are_as_wide_as_the_register_takes() -> None:
     core = wide.cores[0]
     stated = replace(core, array=replace(core.array, accumulator_bits=20))
     assert partial_sum_bits(wide, stated, 32) == 20
+
+
+def test_sums_are_no_narrower_in_a_small_scratchpad() -> None:
+    """What a file calls a scratchpad is none of the array's registers, however small it is."""
+    pad = memory("pad", ["I1", "I2", "O"], bits=8 * 64, width=8)
+    small = machine(replace(pad, role="scratchpad"))
+    assert partial_sum_bits(small, small.cores[0], 32) == 32
