@@ -65,18 +65,22 @@ def plan_(  # noqa: PLR0913  # one parameter per flag
     """Plan a network on a machine: every tile, transfer, address and cycle."""
 
     def run() -> None:
+        from tilewright.machine.limits import with_memory_limits
         from tilewright.machine.load import load_machine
+        from tilewright.mapping.obstacles import refuse_impossible
         from tilewright.network.load import load_network
+
+        folder_to_write(folder)
+        sized = _byte_sizes(limits)
+        graph, whole = load_network(network, dims=sizes(dims), bits=bits), load_machine(machine)
+        # The planner looks, too: here, a refusal need not wait until it is imported.
+        refuse_impossible(graph, with_memory_limits(whole, sized))
         from tilewright.planner import PlanOptions, plan
         from tilewright.report.plan import plan_figures, plan_view
 
-        folder_to_write(folder)
-        options = PlanOptions(
-            objective=objective, memory_limits=_byte_sizes(limits), thorough=thorough
-        )
-        graph = load_network(network, dims=sizes(dims), bits=bits)
+        options = PlanOptions(objective=objective, memory_limits=sized, thorough=thorough)
         with progress_steps("planning", quiet=as_json) as step:
-            made = plan(graph, load_machine(machine), options, step)
+            made = plan(graph, whole, options, step)
             if verify:
                 step("replay")
                 made = _verified(made)

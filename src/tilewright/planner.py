@@ -10,6 +10,7 @@ from tilewright.errors import InfeasibleError
 from tilewright.garbage import without_garbage_collection
 from tilewright.machine.limits import with_memory_limits
 from tilewright.machine.model import OUTPUT_OPERAND, Machine
+from tilewright.mapping.obstacles import refuse_impossible
 from tilewright.mapping.search import Objective, SearchOptions
 from tilewright.network.graph import Network, Op
 from tilewright.plan_drafts import Drafts, KnownChoices
@@ -97,6 +98,7 @@ def plan(
     """
     options = options or PlanOptions()
     limited = with_memory_limits(machine, options.memory_limits)
+    refuse_impossible(network, limited)
     less_memory = options.objective == "memory"
     found: Plan | None = None
     if less_memory and limited != machine:

@@ -1,6 +1,7 @@
 """Do machine, network and mapping file go together? Faults that no single file shows."""
 
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
 from math import prod
 from pathlib import Path
 from typing import TypeVar
@@ -20,6 +21,12 @@ from tilewright.mapping.constraints import (
 )
 from tilewright.mapping.ethos_u.configuration import CONFIGURATIONS
 from tilewright.mapping.nest import scattering
+from tilewright.mapping.obstacles import (
+    USUAL_BITS,
+    constant_problems,
+    multiplier_problems,
+    narrower_hint,
+)
 from tilewright.network.graph import Network, Op, Operand
 from tilewright.network.kinds import is_mac
 from tilewright.network.load import read_network
@@ -51,6 +58,12 @@ def all_problems(
     if entries is not None:
         found += entries.problems
         found += in_file_order([*mapping_problems(entries, the_machine, the_network)])
+    if the_machine is not None and the_network is not None and mapping is None:
+        found += [
+            replace(problem, file=the_machine.source)
+            for tell in (multiplier_problems, constant_problems)
+            for problem in tell(the_network, the_machine)
+        ]
     if reading is not None and the_network is not None:
         found += size_problems(reading, the_network)
     return [p for p in found if p.severity == "error"] + [
@@ -110,7 +123,8 @@ def size_problems(reading: MachineReading, network: Network) -> Iterator[Problem
                 at,
                 f"{dotted(at)}: {memory.size_bits} bits, and one element of {network.name} "
                 f"takes {need}",
-                hint=f"write {dotted(at)}: {need} bit\nor --bits {memory.size_bits}",
+                hint=f"{narrower_hint(min(USUAL_BITS, memory.size_bits))}\n"
+                f"or write {dotted(at)}: {need} bit",
             )
 
 

@@ -9,11 +9,9 @@ from tilewright.mapping.attach import Spatial, attach
 from tilewright.mapping.constraints import Constraint
 from tilewright.mapping.hierarchy import Hierarchy
 from tilewright.mapping.nest import LoopNest, NestOperand, window_elements
+from tilewright.mapping.obstacles import USUAL_BITS, narrower_hint
 from tilewright.mapping.spatial import UnrollOptions, unrollings
 from tilewright.units import format_bits
-
-_USUAL_BITS = 8
-"""Of the elements of quantised networks."""
 
 
 def operand_elements(nest: LoopNest, operand: NestOperand, extents: Mapping[str, float]) -> float:
@@ -95,9 +93,7 @@ def _too_small(short: float, memory: Memory, needs: Mapping[str, int], widest_bi
     total = sum(needs.values())
     hint = f"{format_bits(total)} of {memory.name} would do, or a larger memory above it"
     if widest_bits > memory.size_bits:
-        # Most networks are exported with floats of 32 bit, and most machines are made for 8.
-        narrower = min(_USUAL_BITS, memory.size_bits)
-        hint += f"\nor --bits {narrower}: as if the network were quantised to {narrower} bit"
+        hint = f"{narrower_hint(min(USUAL_BITS, memory.size_bits))}\nor {hint}"
     return Problem(
         message=f"memory {memory.name} has {format_bits(memory.size_bits)} and needs "
         f"at least {format_bits(total)} ({parts}): {int(short):,} bits short",

@@ -19,6 +19,7 @@ from tilewright.mapping.nest import (
     with_partial_sums,
     zigzag_nest,
 )
+from tilewright.mapping.obstacles import refuse_too_wide
 from tilewright.mapping.search import Mapped, SearchOptions, loma
 from tilewright.mapping.text import GivenMapping, given_loops, mapping_text
 from tilewright.network.counts import macs
@@ -135,6 +136,8 @@ def map_network(
         InfeasibleError: some ops have no mapping; every one of them says why.
     """
     how = how or MapOptions()
+    if how.model == "tilewright" and not how.constraints:
+        refuse_too_wide(network, machine)
     mapper = _Mapper(network, machine, how)
     for number, op in enumerate(network.ops):
         mapper.add(op)

@@ -18,8 +18,8 @@ def hints(bits: int) -> list[str]:
 def test_elements_wider_than_a_memory_can_be_made_narrower() -> None:
     # One weight of 32 bit, as most networks are exported, in a register of 8.
     assert hints(32) == [
-        "4 B of rf_1B would do, or a larger memory above it",
-        "or --bits 8: as if the network were quantised to 8 bit",
+        "--bits 8: as if the network were quantised to 8 bit",
+        "or 4 B of rf_1B would do, or a larger memory above it",
     ]
 
 
