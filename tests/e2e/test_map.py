@@ -118,4 +118,5 @@ def test_the_whole_zoo_maps_or_says_why_not(machine: str) -> None:
             continue
         assert len(found.ops) == len(network.ops)
         assert found.cycles * where.cores[0].array.units >= sum(op.macs for op in found.ops)
-    assert [p.message for p in refused if "bits short" not in p.message] == []
+    told = ("bits short", "the multipliers take 8 x 8 bit")
+    assert [p.message for p in refused if not any(text in p.message for text in told)] == []
