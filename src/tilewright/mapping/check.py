@@ -20,7 +20,7 @@ from tilewright.mapping.constraints import (
     read_constraints,
 )
 from tilewright.mapping.ethos_u.configuration import CONFIGURATIONS
-from tilewright.mapping.nest import scattering
+from tilewright.mapping.nest import nest_of, runs_on_array, scattering, written_loops
 from tilewright.mapping.obstacles import (
     USUAL_BITS,
     constant_problems,
@@ -53,6 +53,8 @@ def all_problems(
         layers = _tried(lambda: read_network(network, dims=dims, bits=bits), found)
         found += layers.problems if layers else ()
         the_network = layers.network if layers else None
+    if the_network is not None:
+        found += nest_problems(the_network)
     if mapping is not None:
         entries = _tried(lambda: read_constraints(read_document(Path(mapping))), found)
     if entries is not None:
@@ -102,6 +104,17 @@ def mapping_problems(
                 if key not in seen:
                     seen.add(key)
                     yield problem
+
+
+def nest_problems(network: Network) -> Iterator[Problem]:
+    """Ops for the array whose nest is of a form that no mapping has."""
+    for op in network.ops:
+        if not runs_on_array(op, network):
+            continue
+        try:
+            nest_of(op, network)
+        except ValueError as error:
+            yield Problem(message=f"op {op.name!r} cannot be mapped: {error}")
 
 
 def size_problems(reading: MachineReading, network: Network) -> Iterator[Problem]:
@@ -180,17 +193,32 @@ def _against_array(
 def _unknown_loops(reading: ConstraintReading, network: Network) -> Iterator[Problem]:
     """Loops that a mapping file unrolls and no op of the network has."""
     known = {dim for op in network.ops for dim, _ in scattering(op, network).dims}
+    instead = _loops_instead(network)
     for i, constraint in enumerate(reading.constraints):
         for dim, pairs in constraint.spatial:
             for loop, _ in pairs:
-                if loop not in known:
-                    yield reading.document.problem(
-                        (i, "spatial_mapping", dim),
-                        f"{constraint.name}: no op of {network.name} has a loop {loop}, "
-                        "so nothing is unrolled here",
-                        severity="warning",
-                        hint=suggestion(loop, sorted(known)),
-                    )
+                if loop in known:
+                    continue
+                why, hint = "so nothing is unrolled here", suggestion(loop, sorted(known))
+                if loop in instead:
+                    why = f"which are read as gathers: only --model zigzag-3.9 unrolls {loop} here"
+                    hint = f"unroll {instead[loop]} instead"
+                yield reading.document.problem(
+                    (i, "spatial_mapping", dim),
+                    f"{constraint.name}: no op of {network.name} has a loop {loop}, {why}",
+                    severity="warning",
+                    hint=hint,
+                )
+
+
+def _loops_instead(network: Network) -> dict[str, str]:
+    """For loops that ZigZag's files have and no op, the loops that ops have in their place."""
+    return {
+        written: dim
+        for op in network.ops
+        for (written, _), (dim, _) in zip(written_loops(op), op.dims, strict=False)
+        if written != dim
+    }
 
 
 def _against_op(

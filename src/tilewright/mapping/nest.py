@@ -292,6 +292,13 @@ def _zigzag_conv(op: Op, network: Network, operands: tuple[NestOperand, ...]) ->
     )
 
 
+def written_loops(op: Op) -> tuple[tuple[str, int], ...]:
+    """Loops of an op as its ZigZag workload file has them, outermost first; none of other ops."""
+    kept = op.attribute("zigzag_loops", ())
+    pairs = [str(text).split("=") for text in (kept if isinstance(kept, tuple) else ())]
+    return tuple((loop, int(size)) for loop, size in pairs)
+
+
 def _as_written(op: Op) -> LoopNest:
     """The nest of a layer of a ZigZag workload file, from what the reader kept of it."""
     texts = {key: value for key, value in op.attributes if isinstance(value, tuple)}
@@ -310,7 +317,7 @@ def _as_written(op: Op) -> LoopNest:
             raise ValueError(f"{target} = {sums} reaches no element that is not padding")
         relations.append(Relation(target, ((a, int(ca)), (b, int(cb))), int(sizes[target])))
     return LoopNest(
-        dims=op.dims,
+        dims=written_loops(op),
         operands=tuple(operands),
         relations=tuple(relations),
         final_bits=int(bits["O_final"]),

@@ -4,11 +4,12 @@ Layers are linked by `operand_source`. The files know windows only through relat
 `ix=2*ox+1*fx`; where a layer reads more than its producer makes, the difference is padding.
 
 A relation may also stand the other way round (`ox=1*ix+1*fx` over loops IX and FX): the nest walks
-over inputs and scatters. It is read as the convolution `ix=1*ox+1*fx`, of which exactly the points
-that land on an output count, unless its full extent is what the next layer reads or the file gives.
+over inputs and scatters. It is read as the convolution `ix=1*ox+1*fx`, whose op has a loop OX in
+place of IX, unless its full extent is what the next layer reads or the file gives. What is written
+stays in the attributes of the op.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from graphlib import CycleError, TopologicalSorter
 from math import prod
@@ -26,8 +27,31 @@ from tilewright.network.zigzag_layer import Layer, LayerFile, Relation, layer_of
 
 _POOLS = ("max_pool", "average_pool")
 _WEIGHTED = ("conv", "conv_transpose", "matmul")
-Axes = dict[str, tuple[int, Index]]
-"""Extent and index expression of every index name of a layer."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Axes:
+    """Every index name of a layer, and the loops of its op."""
+
+    extents: Mapping[str, int]
+    indices: Mapping[str, Index]
+    dims: tuple[tuple[str, int], ...]
+
+    def shape(self, names: Sequence[str]) -> tuple[int, ...]:
+        """The shape of an operand with these index names."""
+        return tuple(self.extents[name] for name in names)
+
+
+@dataclass(frozen=True, slots=True)
+class _Turned:
+    """A relation that scatters, as the gather that it stands for: a loop over its target."""
+
+    target: str
+    walked: str
+    """The loop over the input, which the op lacks."""
+    extent: int
+    index: Index
+    """Where the gather reads along the axis of the loop that it lacks."""
 
 
 def is_workload(data: object) -> bool:
@@ -119,17 +143,17 @@ class _Reader:
         made = [operand.tensor for op in builder.ops for operand in op.outputs]
         return builder.finish(tensor for tensor in made if tensor not in read)
 
-    def _add(self, builder: NetworkBuilder, layer: Layer, axes: Axes) -> None:
+    def _add(self, builder: NetworkBuilder, layer: Layer, axes: _Axes) -> None:
         tensors, indices = [], []
         for letter, names in _data_operands(layer):
             tensor, pads = self._source(builder, layer, letter, axes)
             tensors.append(tensor)
-            indices.append(tuple(_shifted(axes[n][1], pads.get(n, 0)) for n in names))
+            indices.append(tuple(_shifted(axes.indices[n], pads.get(n, 0)) for n in names))
         names = layer.operands[0][1]
         nest = Nest(
-            dims=layer.dims,
-            shape=tuple(axes[n][0] for n in names),
-            output=tuple(axes[n][1] for n in names),
+            dims=axes.dims,
+            shape=axes.shape(names),
+            output=tuple(axes.indices[n] for n in names),
             inputs=tuple(indices),
         )
         result = builder.op(
@@ -144,11 +168,11 @@ class _Reader:
         self._say_what_is_counted(builder, layer, result)
 
     def _source(
-        self, builder: NetworkBuilder, layer: Layer, letter: str, axes: Axes
+        self, builder: NetworkBuilder, layer: Layer, letter: str, axes: _Axes
     ) -> tuple[str, dict[str, int]]:
         """The tensor that an operand reads, and the padding it needs before each index."""
         names = dict(layer.operands)[letter]
-        shape = tuple(axes[n][0] for n in names)
+        shape = axes.shape(names)
         source = layer.sources.get(letter, layer.id)
         made = builder.tensors.get(f"{source}.O")
         name = f"{layer.id}.{letter}"
@@ -177,7 +201,8 @@ class _Reader:
         scattered = [r for r in layer.relations if r.target in layer.operands[0][1]]
         op = builder.ops[-1]
         counted = active_points(op, result.shape)
-        if not scattered or counted == op.points:
+        written = prod(layer.sizes.values())
+        if not scattered or counted == written:
             return
         read_as = ", ".join(_turned(relation, layer) for relation in scattered)
         unit = "MACs" if is_mac(op.kind) else "points"
@@ -186,7 +211,7 @@ class _Reader:
             "dimension_relations",
             f"{', '.join(map(str, scattered))} walks over inputs and scatters; read as {read_as}: "
             f"a result of {' x '.join(map(str, result.shape))} and {counted:,} {unit}, where the "
-            f"nest as written has {op.points:,} points",
+            f"nest as written has {written:,} points",
             "relate the input instead, with loops over the output, to say the same",
             severity="warning",
         )
@@ -202,38 +227,56 @@ def _data_operands(layer: Layer) -> list[tuple[str, tuple[str, ...]]]:
     return sorted(operands, key=lambda operand: operand[0] != "I")
 
 
-def _axes(layer: Layer, readers: Sequence[tuple[Layer, str]]) -> Axes:
-    axes: Axes = {dim: (size, Index(((dim, 1),))) for dim, size in layer.dims}
+def _axes(layer: Layer, readers: Sequence[tuple[Layer, str]]) -> _Axes:
+    extents = layer.sizes
+    indices = {dim: Index(((dim, 1),)) for dim in extents}
+    turned: dict[str, _Turned] = {}
     for relation in layer.relations:
         before, behind = layer.pads.get(relation.target, (0, 0))
         full = relation.span(layer.sizes) - before - behind
-        given = layer.sizes_given.get(relation.target)
-        if relation.target in layer.operands[0][1]:
-            axes[relation.target] = _scattered(layer, relation, given or 0, readers)
+        gather = _gather(layer, relation, readers)
+        if gather is not None:
+            turned[gather.walked] = gather
+            extents[relation.target] = gather.extent
+            indices |= {
+                relation.target: Index(((relation.target, 1),)),
+                gather.walked: gather.index,
+            }
         else:
-            axes[relation.target] = (given or full, Index(relation.terms, -before))
-        if axes[relation.target][0] < 1:
+            extents[relation.target] = layer.sizes_given.get(relation.target) or full
+            indices[relation.target] = Index(relation.terms, -before)
+        if extents[relation.target] < 1:
             raise ValueError(f"{relation}: nothing is left of it")
-    return axes
+    dims = tuple(
+        (turned[dim].target, turned[dim].extent) if dim in turned else (dim, size)
+        for dim, size in layer.dims
+    )
+    return _Axes(extents, indices, dims)
 
 
-def _scattered(
-    layer: Layer, relation: Relation, given: int, readers: Sequence[tuple[Layer, str]]
-) -> tuple[int, Index]:
-    """Extent and index of an output that a relation scatters into."""
+def _gather(
+    layer: Layer, relation: Relation, readers: Sequence[tuple[Layer, str]]
+) -> _Turned | None:
+    """The gather that a relation stands for, or None if it gathers itself or is meant literally."""
+    (walked, stride), (tap, dilation) = _walk_and_tap(relation, layer)
+    result = layer.operands[0][1]
+    related = [dim for r in layer.relations if r != relation for dim, _ in r.terms]
+    if relation.target not in result or walked in result or walked in related:
+        return None
     before, behind = layer.pads.get(relation.target, (0, 0))
     full = relation.span(layer.sizes) - before - behind
-    (walked, stride), (tap, dilation) = _walk_and_tap(relation, layer)
     reach = dilation * (layer.sizes[tap] - 1) + 1
     room = layer.sizes[walked] + before + behind - reach
     if room < 0:
         raise ValueError(f"{relation}: a window of {reach} does not fit into {walked}")
     gathered = room // stride + 1
+    given = layer.sizes_given.get(relation.target)
     wanted = {given} if given else {_extent_read(r, a, layer, relation.target) for r, a in readers}
     literal = layer.kind == "conv_transpose" or (full in wanted and gathered not in wanted)
     if literal:
-        return given or full, Index(relation.terms, -before)
-    return given or gathered, Index(((walked, 1), (tap, -dilation)), before, stride)
+        return None
+    index = Index(((relation.target, stride), (tap, dilation)), -before)
+    return _Turned(relation.target, walked, given or gathered, index)
 
 
 def _walk_and_tap(relation: Relation, layer: Layer) -> tuple[tuple[str, int], tuple[str, int]]:
@@ -275,6 +318,7 @@ def _attributes(layer: Layer) -> dict[str, str | tuple[str, ...]]:
     equation = ["".join((letter, *(f"[{n}]" for n in names))) for letter, names in layer.operands]
     return {
         "zigzag_type": layer.type,
+        "zigzag_loops": tuple(f"{name}={size}" for name, size in layer.dims),
         "zigzag_operands": tuple(equation),
         "zigzag_relations": tuple(map(str, layer.relations)),
         "zigzag_sizes": tuple(f"{name}={size}" for name, size in sizes.items()),

@@ -88,6 +88,56 @@ def test_a_scatter_nest_counts_only_what_lands_on_an_output() -> None:
     assert "147,456 points" in warning.message
 
 
+def indices_of(network: Network) -> list[list[str]]:
+    (op,) = network.ops
+    return [[str(index) for index in operand.index or ()] for operand in op.operands]
+
+
+def test_a_scatter_nest_is_the_gather_that_it_undoes() -> None:
+    # 31 inputs, 3 taps, stride 2: 15 outputs, which is what the other form says outright.
+    scattered = network(scatter(0, 4, 1, 31, source=0, stride=2))
+    gathered = network(conv(0, 4, 1, 15, source=0, stride=2))
+    assert scattered.ops[0].dims == gathered.ops[0].dims
+    assert scattered.ops[0].dims[3:] == (("OY", 15), ("OX", 15), ("FY", 3), ("FX", 3))
+    assert indices_of(scattered) == indices_of(gathered)
+    assert scattered.tensors == gathered.tensors
+
+
+def test_what_is_written_of_a_scatter_nest_is_kept() -> None:
+    (op,) = network(scatter(0, 4, 1, 31, source=0, stride=2)).ops
+    kept = ("B=1", "K=4", "C=1", "IY=31", "IX=31", "FY=3", "FX=3")
+    assert op.attribute("zigzag_loops") == kept
+
+
+def test_padding_of_a_scatter_nest_is_the_gathers() -> None:
+    # 14 inputs and 1 + 1 of padding: 16 - 3 + 1 outputs, the first of which begins at -1.
+    text = scatter(0, 4, 1, 14, source=0)
+    text += "  pr_loop_dims: [OX, OY]\n  padding: [[1, 1], [1, 1]]\n"
+    layers = network(text)
+    assert layers.by_name["0.O"].shape == (1, 4, 14, 14)
+    assert indices_of(layers)[1][2:] == ["OY + FY - 1", "OX + FX - 1"]
+    # Of 14 x 3 points 2 read padding, which counts as for any convolution.
+    assert macs(layers.ops[0], layers) == 4 * (14 * 3) ** 2
+
+
+@pytest.mark.parametrize(
+    ("equation", "relations"),
+    [
+        # The result goes along the input's loop itself, too.
+        ("O[k][ix][ox]+=W[k][fx]*I[ix]", "ox=1*ix+1*fx"),
+        # Two relations share that loop.
+        ("O[k][oz][ox]+=W[k][fx]*I[ix]", "ox=1*ix+1*fx, oz=1*ix+1*k"),
+    ],
+)
+def test_what_is_no_convolution_keeps_its_loops(equation: str, relations: str) -> None:
+    layers = network(
+        f"- id: 0\n  operator_type: Conv\n  equation: {equation}\n"
+        f"  dimension_relations: [{relations}]\n  loop_dims: [K, IX, FX]\n"
+        "  loop_sizes: [2, 9, 3]\n  operand_precision: {W: 8, I: 8, O: 24, O_final: 8}\n"
+    )
+    assert layers.ops[0].dims == (("K", 2), ("IX", 9), ("FX", 3))
+
+
 def test_a_strided_scatter_nest_is_the_strided_convolution() -> None:
     # floor((31 - 3) / 2) + 1 = 15 outputs with 3 taps each
     layers = network(scatter(0, 4, 1, 31, source=0, stride=2))
