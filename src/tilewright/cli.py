@@ -12,6 +12,17 @@ from typing import Literal
 import click
 
 from tilewright import __version__, cli_plans
+from tilewright.cli_names import (
+    EITHER,
+    FILE,
+    MACHINE,
+    NETWORK,
+    machine_names,
+    role_of,
+    roles,
+    told_apart,
+    zoo_names,
+)
 from tilewright.cli_support import (
     BITS_OPTION,
     DIMS_OPTION,
@@ -34,7 +45,7 @@ def tilewright() -> None:
 
 
 @tilewright.command()
-@click.argument("what", metavar="NETWORK|MACHINE")
+@click.argument("what", metavar="NETWORK|MACHINE", type=EITHER)
 @DIMS_OPTION
 @BITS_OPTION
 @JSON_OPTION
@@ -74,15 +85,17 @@ def list_(what: str, as_json: bool) -> None:
 
 
 @tilewright.command()
-@click.argument("machine")
-@click.argument("network", required=False)
-@click.option("--mapping", metavar="FILE", help="A mapping file to check with them.")
+@click.argument("first", metavar="[NETWORK]", required=False, type=EITHER)
+@click.argument("second", metavar="MACHINE", required=False, type=EITHER)
+@click.option("--on", "machine", metavar="MACHINE", type=MACHINE, help="The machine, if not named.")
+@click.option("--mapping", metavar="FILE", type=FILE, help="A mapping file to check with them.")
 @DIMS_OPTION
 @BITS_OPTION
 @JSON_OPTION
-def check(
-    machine: str,
-    network: str | None,
+def check(  # noqa: PLR0913  # one parameter per flag
+    first: str | None,
+    second: str | None,
+    machine: str | None,
     mapping: str | None,
     dims: tuple[str, ...],
     bits: int | None,
@@ -90,13 +103,19 @@ def check(
 ) -> None:
     """Say all that is wrong with a machine, and with a network and a mapping file beside it.
 
-    Prints nothing if there is nothing to say. Exit code 2 if there is an error.
+    Prints nothing if there is nothing to say. Exit code 2 if there is an error. The two may stand
+    in either order; the network may be left out.
     """
 
     def run() -> None:
         from tilewright.mapping.check import all_problems
 
-        problems = all_problems(machine, network, mapping, dims=sizes(dims), bits=bits)
+        shape = sizes(dims)
+        try:
+            the_machine, network = roles(first, second, machine)
+            problems = all_problems(the_machine, network, mapping, dims=shape, bits=bits)
+        except InputError as error:
+            problems = list(error.problems)
         if as_json:
             print_json({"problems": [problem_json(p) for p in problems]})
         elif problems:
@@ -108,9 +127,18 @@ def check(
 
 
 @tilewright.command(name="map")
-@click.argument("network")
-@click.option("--on", "machine", metavar="MACHINE", required=True, help="The machine to map on.")
-@click.option("--mapping", metavar="FILE", help="Constraints (ZigZag YAML), or saved mappings.")
+@click.argument("network", type=NETWORK)
+@click.option(
+    "--on",
+    "machine",
+    metavar="MACHINE",
+    required=True,
+    type=MACHINE,
+    help="A file or built-in name.",
+)
+@click.option(
+    "--mapping", metavar="FILE", type=FILE, help="Constraints (ZigZag YAML), or saved mappings."
+)
 @click.option("--objective", type=click.Choice(["latency", "energy", "edp"]), default="latency")
 @click.option(
     "--search", type=click.Choice(["loma", "anneal", "complete"]), default="loma",
@@ -123,7 +151,9 @@ def check(
     "--model", type=click.Choice(["tilewright", "zigzag-3.9"]), default="tilewright",
     help="Whose rules count: ours, or ZigZag's to the digit.",
 )  # fmt: skip
-@click.option("-o", "--output", metavar="FILE", help="Write the mappings as text to read back.")
+@click.option(
+    "-o", "--output", metavar="FILE", type=FILE, help="Write the mappings as text to read back."
+)
 @DIMS_OPTION
 @BITS_OPTION
 @JSON_OPTION
@@ -167,9 +197,11 @@ def map_(  # noqa: PLR0913  # one parameter per flag
             constraints=constraints,
             given=given,
         )
-        layers = load_network(network, dims=sizes(dims), bits=bits)
+        with told_apart("map", network, machine):
+            layers = load_network(network, dims=sizes(dims), bits=bits)
+            where = load_machine(machine)
         with progress_bar("mapping", quiet=as_json) as step:
-            result = map_network(layers, load_machine(machine), how, step)
+            result = map_network(layers, where, how, step)
         if output is not None:
             save_mappings(result, output)
         print_result(lambda: mapping_json(result), lambda: mapping_view(result), as_json)
@@ -214,29 +246,17 @@ def main() -> None:
 
 
 def _is_machine(what: str) -> bool:
-    """Whether an argument names a machine; a file is opened to see."""
+    """Whether an argument names a machine."""
     from pathlib import Path
 
-    path = Path(what)
-    if path.suffix in (".yaml", ".yml"):
-        from tilewright.document import read_document
-
-        data = read_document(path, last_key_wins=True).data
-        return isinstance(data, dict)
-    if path.suffix or os.path.isfile(what) or len(path.parts) > 1:
-        return False
-    from tilewright.machine.load import library_names
-    from tilewright.network.zoo import names
-
-    if what in library_names():
-        return True
-    if what not in names():
+    role, path = role_of(what), Path(what)
+    if role is None and not (path.suffix or os.path.isfile(what) or len(path.parts) > 1):
         from tilewright.document import suggestion
 
-        known = [*names(), *library_names()]
+        known = [*zoo_names(), *machine_names()]
         message = f"{what!r} is no file, no network of the zoo and no machine of the library"
         raise InputError(Problem(message=message, hint=suggestion(what, known)))
-    return False
+    return role == "machine"
 
 
 def _refuse_for_machine(dims: tuple[str, ...], bits: int | None) -> None:

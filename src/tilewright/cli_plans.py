@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
+from tilewright.cli_names import FILE, MACHINE, NETWORK, told_apart
 from tilewright.cli_support import (
     BITS_OPTION,
     DIMS_OPTION,
@@ -27,8 +28,15 @@ if TYPE_CHECKING:  # imported when a command runs
 
 
 @click.command(name="plan")
-@click.argument("network")
-@click.option("--on", "machine", required=True, metavar="MACHINE", help="A file or built-in name.")
+@click.argument("network", type=NETWORK)
+@click.option(
+    "--on",
+    "machine",
+    metavar="MACHINE",
+    required=True,
+    type=MACHINE,
+    help="A file or built-in name.",
+)
 @click.option(
     "--objective",
     type=click.Choice(["latency", "energy", "traffic", "memory"]),
@@ -72,7 +80,9 @@ def plan_(  # noqa: PLR0913  # one parameter per flag
 
         folder_to_write(folder)
         sized = _byte_sizes(limits)
-        graph, whole = load_network(network, dims=sizes(dims), bits=bits), load_machine(machine)
+        with told_apart("plan", network, machine):
+            graph = load_network(network, dims=sizes(dims), bits=bits)
+            whole = load_machine(machine)
         # The planner looks, too: here, a refusal need not wait until it is imported.
         refuse_impossible(graph, with_memory_limits(whole, sized))
         from tilewright.planner import PlanOptions, plan
@@ -93,10 +103,12 @@ def plan_(  # noqa: PLR0913  # one parameter per flag
 
 
 @click.command()
-@click.argument("file", metavar="FILE.csv")
+@click.argument("file", metavar="FILE.csv", type=FILE)
 @click.option("--capacity", metavar="SIZE", help="Bytes, or such as '512 KiB'; else the smallest.")
-@click.option("--draw", metavar="FILE", help="Draw time and addresses as SVG.")
-@click.option("-o", "--output", metavar="FILE", help="Write the CSV with a column of addresses.")
+@click.option("--draw", metavar="FILE", type=FILE, help="Draw time and addresses as SVG.")
+@click.option(
+    "-o", "--output", metavar="FILE", type=FILE, help="Write the CSV with a column of addresses."
+)
 @click.option("--budget", type=click.IntRange(0), default=2_000_000, help="Nodes to search.")
 @click.option("--seed", type=SEED, default=0, help="Seed of the orders that are tried.")
 @JSON_OPTION
@@ -142,9 +154,13 @@ def place(  # noqa: PLR0913  # one parameter per flag
 
 
 @click.command(name="replay")
-@click.argument("plan")
-@click.option("--model", metavar="FILE", help="The network's file, if the plan names another.")
-@click.option("--input", "input_file", metavar="FILE.npz", help="Input arrays by tensor name.")
+@click.argument("plan", type=FILE)
+@click.option(
+    "--model", metavar="FILE", type=FILE, help="The network's file, if the plan names another."
+)
+@click.option(
+    "--input", "input_file", metavar="FILE.npz", type=FILE, help="Input arrays by tensor name."
+)
 @click.option("--seed", type=SEED, default=0, help="Draws the values that no file gives.")
 @DIMS_OPTION
 @BITS_OPTION
@@ -193,7 +209,7 @@ def replay_(  # noqa: PLR0913  # one parameter per flag
 
 
 @click.command(name="explain")
-@click.argument("plan")
+@click.argument("plan", type=FILE)
 @click.option("--op", default="", metavar="NAME", help="Why this op takes as long as it does.")
 @JSON_OPTION
 def explain_(plan: str, op: str, as_json: bool) -> None:
@@ -213,8 +229,8 @@ def explain_(plan: str, op: str, as_json: bool) -> None:
 
 
 @click.command(name="compare")
-@click.argument("before")
-@click.argument("after")
+@click.argument("before", type=FILE)
+@click.argument("after", type=FILE)
 @click.option(
     "--fail-if", "limits", multiple=True, metavar="LIMIT", help="Such as 'cycles>+1%': exit code 4."
 )
@@ -237,7 +253,7 @@ def compare_(before: str, after: str, limits: tuple[str, ...], as_json: bool) ->
 
 
 @click.command(name="export")
-@click.argument("plan")
+@click.argument("plan", type=FILE)
 @click.option(
     "--to", required=True, type=click.Choice(["csv", "minimalloc", "model-explorer", "onnx"])
 )
@@ -345,8 +361,8 @@ def _verified(made: "Plan") -> "Plan":
 
 
 @click.command(name="fit")
-@click.argument("network")
-@click.option("--on", "machine", metavar="MACHINE", help="A file or built-in name.")
+@click.argument("network", type=NETWORK)
+@click.option("--on", "machine", metavar="MACHINE", type=MACHINE, help="A file or built-in name.")
 @click.option("-o", "folder", type=click.Path(file_okay=False), help="Write the plan that fits.")
 @DIMS_OPTION
 @BITS_OPTION
@@ -375,9 +391,11 @@ def fit_(
             message = "-o writes a plan, and a plan is for a machine"
             raise InputError(Problem(message=message, hint="name one with --on"))
         folder_to_write(folder)
-        graph = load_network(network, dims=sizes(dims), bits=bits)
+        with told_apart("fit", network, machine):
+            graph = load_network(network, dims=sizes(dims), bits=bits)
+            where = None if machine is None else load_machine(machine)
         with progress_steps("fitting", quiet=as_json) as step:
-            found = fit(graph, None if machine is None else load_machine(machine))
+            found = fit(graph, where)
             made = plan_that_fits(found, step) if folder is not None else None
             if made is not None and folder is not None:
                 made.save(folder)

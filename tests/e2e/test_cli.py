@@ -280,12 +280,84 @@ def test_warnings_alone_leave_the_exit_code_0() -> None:
     assert ": warning: " in outcome.out
 
 
-@pytest.mark.parametrize("name", ["edge_tpu", "lenet5"])
-def test_check_says_which_machines_there_are(name: str) -> None:
-    outcome = run("check", name)
+def test_check_says_which_machines_there_are() -> None:
+    outcome = run("check", "edge_tpu")
     assert outcome.code == 2
-    assert f"no machine {name!r}" in outcome.out
+    assert "no machine 'edge_tpu'" in outcome.out
     assert "edge_tpu_like" in outcome.out
+
+
+def test_check_says_that_a_network_is_one() -> None:
+    assert run("check", "lenet5") == Outcome(
+        2,
+        "'lenet5' is a network, and what is checked is a machine\n"
+        "  hint: tilewright check lenet5 --on MACHINE\n"
+        "  hint: or tilewright show lenet5\n",
+        "",
+    )
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [("npe8", "bert_base"), ("bert_base", "npe8"), ("bert_base", "--on", "npe8")],
+)
+def test_check_takes_a_network_and_a_machine_in_either_order(arguments: tuple[str, ...]) -> None:
+    outcome = run("check", *arguments, "--bits", "32")
+    assert outcome.code == 2
+    assert "the multipliers take 16 x 16 bit" in outcome.out
+
+
+def test_check_tells_files_apart_by_what_they_hold(faulty: str, tmp_path: Path) -> None:
+    layers = tmp_path / "layers.yaml"
+    layers.write_text("- {id: 0}\n", encoding="utf-8")
+    assert run("check", str(layers), faulty).out == run("check", faulty, str(layers)).out
+    assert "is a network" in run("check", str(layers)).out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (("lenet5", "resnet18"), "is a network and so is"),
+        (("npe8", "seneca"), "'seneca' is a machine, and so is 'npe8'"),
+        (("lenet5", "npe8", "--on", "npe8"), "both 'lenet5' and 'npe8' stand beside it"),
+        ((), "no machine is named"),
+    ],
+)
+def test_check_wants_one_of_a_kind(arguments: tuple[str, ...], told: str) -> None:
+    outcome = run("check", *arguments)
+    assert outcome.code == 2
+    assert told in outcome.out
+
+
+@pytest.mark.parametrize("command", ["map", "plan", "fit"])
+def test_a_network_and_a_machine_that_changed_places_are_told_apart(command: str) -> None:
+    outcome = run(command, "npe8", "--on", "lenet5")
+    assert outcome.code == 2
+    assert outcome.err == (
+        "error: 'npe8' is a machine and 'lenet5' is a network: the network comes first, and the "
+        f"machine after --on\n  hint: tilewright {command} lenet5 --on npe8\n"
+    )
+
+
+def completed(*words: str) -> list[str]:
+    """What a shell offers for the last word, as click tells it to bash."""
+    environment = {
+        "_TILEWRIGHT_COMPLETE": "bash_complete",
+        "COMP_WORDS": " ".join(("tilewright", *words)),
+        "COMP_CWORD": str(len(words)),
+    }
+    return run_script(environment=environment).out.split()
+
+
+def test_names_are_completed_by_a_shell() -> None:
+    assert completed("plan", "len") == ["plain,lenet5"]
+    assert completed("map", "lenet5", "--on", "npu_3") == ["plain,npu_30xx", "plain,npu_37xx"]
+    assert completed("check", "tpu") == ["plain,tpu_like"]
+    assert completed("show", "tiny_yolov3") == ["plain,tiny_yolov3"]
+    assert completed("plan", "lenet5", "--objective", "la") == ["plain,latency"]
+    # What is no name may be a file, and a plan is one.
+    assert completed("plan", "models/") == ["file,models/"]
+    assert completed("replay", "out") == ["file,out"]
 
 
 def test_show_network_has_the_promised_keys() -> None:
