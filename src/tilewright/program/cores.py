@@ -6,7 +6,7 @@ from itertools import combinations
 from math import inf
 
 from tilewright.network.graph import Network, Op, Operand, Role
-from tilewright.program.boxes import Ranges, around, covering, meet, size_bytes, touched
+from tilewright.program.boxes import Ranges, around, covering, meet, size_bytes, touched, whole
 from tilewright.program.homes import Homes
 from tilewright.program.model import Box
 from tilewright.program.places import Places
@@ -233,7 +233,8 @@ def boxes_read(
 ) -> dict[tuple[str, int], Box]:
     """Per tensor with storage of its own and core, the box around all that the core's ops read.
 
-    Elements that nobody reads go to a core that reads their neighbours.
+    Elements that nobody reads go to a core that reads their neighbours. What lies in a scratchpad
+    that all cores see is all of the tensor, for each of them.
     """
     boxes: dict[str, dict[int, Box]] = {}
     for stage, ranges_by_core in zip(stages, parts, strict=True):
@@ -246,6 +247,9 @@ def boxes_read(
                     known[core] = around(known[core], box) if core in known else box
     found = {}
     for root, known in boxes.items():
-        covered = covering(list(known.values()), homes.network.by_name[root].shape)
+        shape = homes.network.by_name[root].shape
+        covered = covering(list(known.values()), shape)
+        if homes.is_kept_once(root):
+            covered = [whole(shape)] * len(known)
         found.update({(root, core): box for core, box in zip(known, covered, strict=True)})
     return found

@@ -9,7 +9,7 @@ from tilewright.program.build import Builder
 from tilewright.program.cascade import Flow
 from tilewright.program.homes import Homes
 from tilewright.program.layout import Layout
-from tilewright.program.model import Access, Box
+from tilewright.program.model import Access, Box, Space
 from tilewright.program.pieces import Pieces
 from tilewright.program.rings import Ring, ring_box
 
@@ -18,10 +18,10 @@ from tilewright.program.rings import Ring, ring_box
 class _Holding:
     """Who holds a tensor with storage of its own, and whether it has to be outside, too."""
 
-    rings: tuple[tuple[int, Ring], ...]
-    """Rolling buffers, with their cores."""
+    rings: tuple[Ring, ...]
+    """Rolling buffers."""
     kept: tuple[tuple[int, Box], ...]
-    """What cores keep."""
+    """What cores keep, one core for each place."""
     goes_out: bool
 
 
@@ -36,7 +36,8 @@ class Held:
     """Rolling buffers of the cascade at hand, by root and core."""
     pieces: dict[str, Pieces] = field(default_factory=dict)
     """Tensors that the cascade at hand makes on demand, by root."""
-    _kept: dict[tuple[str, int], int] = field(default_factory=dict)
+    _kept: dict[tuple[str, str], int] = field(default_factory=dict)
+    """By root and space."""
     _outside: dict[str, int] = field(default_factory=dict)
     _holding: dict[str, _Holding] = field(default_factory=dict)
 
@@ -61,45 +62,54 @@ class Held:
         box = self.layout.kept.get((root, core))
         if box is None:
             return None
-        if (root, core) not in self._kept:
+        here = self._space_of_kept(root, core)
+        if (root, here.name) not in self._kept:
             is_loaded = self.homes.network.by_name[root].role in ("input", "constant")
-            cores = self._cores_that_keep(root, box) if is_loaded else [core]
-            for other in cores:
-                space = self.homes.places.named(self.homes.of_kept(root), other)
-                self._kept[root, other] = self.builder.buffer(root, box, space)
+            spaces = self._spaces_that_keep(root, box) if is_loaded else [here]
+            for space in spaces:
+                self._kept[root, space.name] = self.builder.buffer(root, box, space)
             if is_loaded:
-                targets = tuple([Access(self._kept[root, other], box) for other in cores])
+                targets = tuple([Access(self._kept[root, space.name], box) for space in spaces])
                 copy = self.builder.copy(Access(self.outside(root), box), targets, "load")
                 self.builder.transfer([copy], name=f"{root} in")
-        return self._kept[root, core]
+        return self._kept[root, here.name]
 
-    def _cores_that_keep(self, root: str, box: Box) -> list[int]:
-        """Cores that keep the same box of a tensor: it comes to all of them at once."""
+    def _space_of_kept(self, root: str, core: int) -> Space:
+        return self.homes.places.named(self.homes.of_kept(root), core)
+
+    def _spaces_that_keep(self, root: str, box: Box) -> list[Space]:
+        """Where cores keep the same box of a tensor: it comes to all of them at once."""
         cores = range(self.homes.places.cores)
-        return [core for core in cores if self.layout.kept.get((root, core)) == box]
+        keeping = [core for core in cores if self.layout.kept.get((root, core)) == box]
+        spaces = [self._space_of_kept(root, core) for core in keeping]
+        return list({space.name: space for space in spaces}.values())
 
     def take_place(self, name: str, made: str, core: int) -> None:
         """Let a result take the place of an input that a core keeps."""
-        if (made, core) not in self._kept and (name, core) in self._kept:
-            self._kept[made, core] = self.builder.in_place(made, self._kept[name, core])
+        here = self._space_of_kept(made, core).name
+        if (made, here) not in self._kept and (name, here) in self._kept:
+            self._kept[made, here] = self.builder.in_place(made, self._kept[name, here])
 
     def begin_cascade(self, flow: Flow) -> None:
         """Make a cascade's rolling buffers; those that fill from outside are empty at first."""
         self._holding.clear()
+        made: dict[tuple[str, str], Ring] = {}
         for rolling in self.layout.rolling[flow.cascade.first]:
             roll, root, core = rolling.roll, rolling.root, rolling.core
             space = self.homes.places.named(rolling.memory, core)
-            box = ring_box(rolling.box, roll.axis, roll.rows)
-            self.rings[root, core] = Ring(
-                builder=self.builder,
-                root=root,
-                box=rolling.box,
-                axis=roll.axis,
-                rows=roll.rows,
-                memory=rolling.memory,
-                buffer=self.builder.buffer(root, box, space),
-                arrived=None if root in flow.rolls else 0,
-            )
+            if (root, space.name) not in made:
+                box = ring_box(rolling.box, roll.axis, roll.rows)
+                made[root, space.name] = Ring(
+                    builder=self.builder,
+                    root=root,
+                    box=rolling.box,
+                    axis=roll.axis,
+                    rows=roll.rows,
+                    memory=rolling.memory,
+                    buffer=self.builder.buffer(root, box, space),
+                    arrived=None if root in flow.rolls else 0,
+                )
+            self.rings[root, core] = made[root, space.name]
         for root, roll in flow.pieces.items():
             space = self.homes.places.named(self.homes.of_kept(root), 0)
             slicing = flow.slicing_of(self.layout.makers[root])
@@ -116,20 +126,20 @@ class Held:
         self.rings.clear()
         self.pieces.clear()
 
-    def parts(self, tensor: str, box: Box) -> list[tuple[int, Access]]:
-        """Parts of a box that cores keep, or have in their rolling buffers, with their cores."""
+    def parts(self, tensor: str, box: Box) -> list[Access]:
+        """Parts of a box that cores keep, or have in their rolling buffers."""
         root = self.homes.root(tensor)
         holding = self._who_holds(root)
-        found: list[tuple[int, Access]] = []
+        found: list[Access] = []
         if root in self.pieces:
-            found += [(0, access) for access in self.pieces[root].accesses(box)]
-        for core, ring in holding.rings:
-            found += [(core, access) for access in ring.accesses(tensor, box)]
+            found += self.pieces[root].accesses(box)
+        for ring in holding.rings:
+            found += ring.accesses(tensor, box)
         if holding.kept:
             found += self._parts_kept(tensor, box, holding)
         return found
 
-    def _parts_kept(self, tensor: str, box: Box, holding: _Holding) -> Iterator[tuple[int, Access]]:
+    def _parts_kept(self, tensor: str, box: Box, holding: _Holding) -> Iterator[Access]:
         root, below = self.homes.root_box(tensor, box)
         for core, kept in holding.kept:
             common = overlap(kept, below)
@@ -139,7 +149,7 @@ class Held:
                 if tensor != root:
                     pairs = zip(box, below, strict=True)
                     common = shifted(common, [start - moved for (start, _), (moved, _) in pairs])
-                yield core, Access(self.builder.view(buffer, tensor), common)
+                yield Access(self.builder.view(buffer, tensor), common)
 
     def goes_out(self, root: str) -> bool:
         """Whether a tensor has to be outside: a result lies in it, or it is not kept."""
@@ -149,15 +159,14 @@ class Held:
         found = self._holding.get(root)
         if found is None:
             keys = [(root, core) for core in range(self.homes.places.cores)]
-            rings = tuple(
-                (core, self.rings[root, core]) for _, core in keys if (root, core) in self.rings
-            )
-            kept = tuple(
-                (core, self.layout.kept[root, core])
-                for _, core in keys
-                if (root, core) in self.layout.kept
-            )
+            rings = {id(ring): ring for key in keys if (ring := self.rings.get(key)) is not None}
+            kept: dict[str, tuple[int, Box]] = {}
+            for _, core in keys:
+                own = self.layout.kept.get((root, core))
+                if own is not None:
+                    kept.setdefault(self._space_of_kept(root, core).name, (core, own))
             is_held = rings or kept or root in self.pieces
-            found = _Holding(rings, kept, root in self.homes.results or not is_held)
+            goes_out = root in self.homes.results or not is_held
+            found = _Holding(tuple(rings.values()), tuple(kept.values()), goes_out)
             self._holding[root] = found
         return found

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from tilewright.machine.model import OUTPUT_OPERAND, WEIGHTS
+from tilewright.machine.model import OUTPUT_OPERAND, WEIGHTS, Memory
 from tilewright.network.graph import Network, Operand
 from tilewright.program.boxes import Ranges, shifted, touched, whole
 from tilewright.program.model import Box, Route, Space
@@ -104,10 +104,22 @@ class Homes:
 
     def of_kept(self, root: str) -> str:
         """The memory that a kept tensor lies in."""
-        is_input = self.network.by_name[root].role == "input"
-        home = self.places.home("I1" if is_input else OUTPUT_OPERAND)
+        home = self._home_of_kept(root)
         assert home is not None
         return home.name
+
+    def _home_of_kept(self, root: str) -> Memory | None:
+        is_input = self.network.by_name[root].role == "input"
+        return self.places.home("I1" if is_input else OUTPUT_OPERAND)
+
+    def is_kept_once(self, root: str) -> bool:
+        """Whether what several cores keep of a tensor is the same bytes."""
+        home = self._home_of_kept(root)
+        return home is not None and self.is_common(home.name)
+
+    def is_common(self, memory: str) -> bool:
+        """Whether several cores see one and the same scratchpad."""
+        return self.places.cores > 1 and self.places.named(memory, 0).core is None
 
     def outside(self, root: str) -> Space | None:
         """Where a tensor with storage of its own lies outside the scratchpads."""

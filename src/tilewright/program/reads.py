@@ -109,10 +109,11 @@ class Reads:
         """Bring rows from outside that have not come yet, to all cores that want the same."""
         if ring.arrived is None or upto <= ring.arrived:
             return
+        rings = {id(other): other for other in self.held.rings.values()}
         alike = [
             other
-            for (root, _), other in self.held.rings.items()
-            if (root, other.box, other.arrived) == (ring.root, ring.box, ring.arrived)
+            for other in rings.values()
+            if (other.root, other.box, other.arrived) == (ring.root, ring.box, ring.arrived)
         ]
         rows = (ring.arrived, upto)
         box = (*ring.box[: ring.axis], rows, *ring.box[ring.axis + 1 :])

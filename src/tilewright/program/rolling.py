@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import reduce
 
 from tilewright.machine.model import OUTPUT_OPERAND
 from tilewright.network.graph import Operand
@@ -38,7 +39,7 @@ class Rolling:
         """The rolling buffers of all cores for some tensors of a cascade."""
         for root, roll in rolls.items():
             for core in range(self.homes.places.cores):
-                box = self._passing(flow, root, core)
+                box = self._in_its_ring(flow, root, core)
                 if box is not None:
                     yield RollingBuffer(
                         root=root, core=core, box=box, roll=roll, memory=self.memory(root)
@@ -105,7 +106,7 @@ class Rolling:
         if root in flow.rolls:
             return self.buffer_bytes(root, roll)
         tensor = self.homes.network.by_name[root]
-        passing = [self._passing(flow, root, core) for core in range(self.homes.places.cores)]
+        passing = [self._in_its_ring(flow, root, core) for core in range(self.homes.places.cores)]
         boxes = covering([box for box in passing if box is not None], tensor.shape)
         rings = [ring_box(box, roll.axis, roll.rows) for box in boxes]
         return max((size_bytes(ring, tensor) for ring in rings), default=0)
@@ -124,8 +125,17 @@ class Rolling:
         ]
         return max(size_bytes(box, tensor) for box in boxes)
 
+    def _in_its_ring(self, flow: Flow, root: str, core: int) -> Box | None:
+        """What passes through a core's rolling buffer; all cores have the same one in a scratchpad
+        that all of them see."""
+        own = self._passing(flow, root, core)
+        if own is None or not self.homes.is_common(self.memory(root)):
+            return own
+        parts = [self._passing(flow, root, other) for other in range(self.homes.places.cores)]
+        return reduce(around, [part for part in parts if part is not None])
+
     def _passing(self, flow: Flow, root: str, core: int) -> Box | None:
-        """What passes through a core's rolling buffer: from outside, only what is read here.
+        """What a core takes of what passes through: from outside, only what is read here.
 
         Other parts of a concatenation may not have been made yet.
         """

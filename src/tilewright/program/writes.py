@@ -56,10 +56,12 @@ class Writes:
         core = tile.core
         for use, box in zip(uses.results, tile.results, strict=True):
             made = self.held.parts(use.tensor, box)
-            writes += [access for _, access in made]
+            writes += made
             if made and not self.held.goes_out(use.root):
                 continue
-            own = next((a for c, a in made if c == core and contains(a.box, box)), None)
+            own = next(
+                (a for a in made if self._is_at(a, use, core) and contains(a.box, box)), None
+            )
             outside = Access(self.builder.view(self.held.outside(use.root), use.tensor), box)
             if use.memory is None:
                 writes.append(outside)
@@ -69,6 +71,12 @@ class Writes:
                 writes.append(own)
             outgoing.append(self.builder.copy(Access(own.buffer, box), (outside,), "store"))
         return writes, outgoing
+
+    def _is_at(self, access: Access, use: Use, core: int) -> bool:
+        """Whether something lies where a core's tiles of a result would."""
+        memory = use.memory
+        here = None if memory is None else self.homes.places.named(memory, core).name
+        return self.builder.buffers[access.buffer].space == here
 
     def _tile(self, use: Use, box: Box, core: int) -> Access:
         assert use.memory is not None

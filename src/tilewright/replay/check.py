@@ -27,6 +27,7 @@ from tilewright.replay.check_structure import structure_problems
 from tilewright.replay.check_tiles import tile_problems, tiles_of
 from tilewright.replay.check_time import time_problems
 from tilewright.replay.check_transfers import transfer_problems
+from tilewright.replay.check_twice import twice_problems
 
 MOST_SHOWN = 50
 """One fault can have thousands of consequences; the first ones tell what it is."""
@@ -64,6 +65,7 @@ def _problems(
     found = [
         *time_problems(timetable, accesses.kinds),
         *transfer_problems(program, accesses),
+        *twice_problems(program, accesses),
         *memory_problems(timetable, accesses),
         *data_problems(timetable, accesses, same_data, offsets),
     ]

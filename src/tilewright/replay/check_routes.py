@@ -1,7 +1,8 @@
 """Does every transfer go a way that exists, and take as long and cost as much as that way says?
 
-A transfer of several copies brings one behind the other, each to all of its targets at once: what
-it copies is read once, and the slowest of its ways decides.
+A transfer of several copies brings one behind the other, each to several scratchpads at once: what
+it copies is read once, and the slowest of its ways decides. Two copies into the same scratchpad take
+the time of both.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -105,8 +106,7 @@ def _wrong_engines(task: Task, found: Sequence[Copy]) -> Iterator[Problem]:
 
 def _too_short(task: Task, found: Sequence[Copy], bits: _Bits) -> Iterator[Problem]:
     for route in dict.fromkeys(route for route, _, _ in found):
-        reads = dict.fromkeys(read for way, read, _ in found if way is route)
-        size_bytes = sum(_size_bytes(read, bits) for read in reads)
+        size_bytes = sum(_size_bytes(read, bits) for way, read, _ in found if way is route)
         if task.cycles < route.cycles(size_bytes):
             yield Problem(
                 message=f"task {task.name} takes {task.cycles} cycles, and {size_bytes} bytes from "

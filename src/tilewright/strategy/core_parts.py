@@ -46,17 +46,18 @@ class CoreParts:
         return self._rows[key]
 
     def _row_elements(self, root: str, axis: int, readers: tuple[Reader, ...], memory: str) -> int:
-        rows = [(*box[:axis], *box[axis + 1 :]) for box in self._boxes(root, readers)]
-        return self._in_one_memory(memory, [elements(row) for row in rows])
+        boxes = self._boxes(root, readers)
+        return max((elements((*box[:axis], *box[axis + 1 :])) for box in boxes), default=0)
 
     def kept_bytes(self, root: str, readers: Sequence[Reader], memory: str) -> int:
         """Bytes of a kept tensor in the scratchpad that has most of it, if these read it."""
         tensor, boxes = self.homes.network.by_name[root], self._boxes(root, readers)
-        sizes = [self.homes.aligned(size_bytes(box, tensor), memory) for box in boxes]
-        return self._in_one_memory(memory, sizes)
+        return max(
+            (self.homes.aligned(size_bytes(box, tensor), memory) for box in boxes), default=0
+        )
 
     def _boxes(self, root: str, readers: Sequence[Reader]) -> list[Box]:
-        """What each core has of a tensor that these read."""
+        """What each core has of a tensor that these read; where it lies once for all, the same."""
         stages = [self.stages[number] for number, _ in readers]
         found = boxes_read(self.homes, stages, [self.ranges(*reader) for reader in readers])
         return [box for (name, _), box in found.items() if name == root]

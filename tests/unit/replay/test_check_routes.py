@@ -190,6 +190,20 @@ class TestSeveralTargets:
         said = route_problems(replace(program, tasks=tasks), network)
         assert [problem.message for problem in said] == [expected]
 
+    @pytest.mark.parametrize("cycles", [6, 7])
+    def test_two_copies_in_one_scratchpad_take_the_time_of_both(self, cycles: int) -> None:
+        """10 bytes in 4 + 2.5 cycles, and not 5 in 4 + 1.25."""
+        program, network = two_targets()
+        near = tuple(
+            replace(buffer, space="cmx[0]") if buffer.space == "cmx[1]" else buffer
+            for buffer in program.buffers
+        )
+        bring = replace(program.tasks[0], cycles=cycles)
+        together = replace(program, buffers=near, tasks=(bring, program.tasks[1]))
+        expected = "task bring takes 6 cycles, and 10 bytes from dram to cmx[0] take 7"
+        said = [problem.message for problem in route_problems(together, network)]
+        assert said == ([expected] if cycles == 6 else [])
+
     def test_being_charged_for_one_target_is_not_enough(self) -> None:
         program, network = two_targets()
         bring, send = program.tasks
