@@ -1,8 +1,8 @@
 """Does every transfer go a way that exists, and take as long and cost as much as that way says?
 
 A transfer of several copies brings one behind the other, each to several scratchpads at once: what
-it copies is read once, and the slowest of its ways decides. Two copies into the same scratchpad take
-the time of both.
+it copies is read once, and the slowest of its ways decides. Two copies into the same scratchpad
+take the time of both.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
