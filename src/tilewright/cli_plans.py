@@ -98,6 +98,9 @@ def plan_(  # noqa: PLR0913  # one parameter per flag
                 step("files")
                 made.save(folder)
         print_result(lambda: plan_figures(made), lambda: plan_view(made), as_json)
+        if made.interrupted:
+            told = "this is the best plan so far" + (f", written to {folder}" if folder else "")
+            raise KeyboardInterrupt(told)
 
     exit_with(run, as_json=as_json)
 

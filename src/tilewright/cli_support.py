@@ -136,10 +136,11 @@ def exit_with(run: Callable[[], None], *, as_json: bool) -> None:
         else:
             click.echo("\n".join(f"error: {p}" for p in error.problems), err=True)
         sys.exit(error.exit_code)
-    except KeyboardInterrupt:
+    except KeyboardInterrupt as interrupt:
         import signal
 
-        click.echo("interrupted: nothing more is written", err=True)
+        told = str(interrupt) or "nothing more is written"
+        click.echo(f"interrupted: {told}", err=True)
         sys.exit(128 + signal.SIGINT)
     except BrokenPipeError:
         import signal

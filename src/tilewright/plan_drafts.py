@@ -4,6 +4,7 @@ What a candidate can come to at best is known before it is scheduled: one that c
 draft so far is not.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from math import inf
@@ -97,9 +98,14 @@ class Draft:
         """Bytes read and written outside the scratchpads."""
         return outside_bytes(self.timetable.program)
 
+    @cached_property
+    def energy_pj(self) -> float:
+        """Energy of all tasks."""
+        return _energy_pj(self.timetable.program)
+
     def value(self, goal: Goal) -> Value:
         """What a goal makes small."""
-        energy_pj = _energy_pj(self.timetable.program) if goal == "energy" else 0.0
+        energy_pj = self.energy_pj if goal == "energy" else 0.0
         return _value(goal, self.timetable.cycles, self.outside_bytes, energy_pj)
 
 
@@ -132,6 +138,8 @@ class Drafts:
     room: tuple[Space, ...] | None = None
     """Memories in which programs are scheduled, if not those for which their tiles are chosen."""
     refusals: list[InfeasibleError] = field(default_factory=list)
+    offer: Callable[["Drafts", Draft], None] = lambda drafts, draft: None
+    """Is told of each draft."""
     _layouts: dict[tuple[Goal, Strategy], Layout | InfeasibleError] = field(default_factory=dict)
     """How strategies are laid out, or why they cannot be."""
 
@@ -224,13 +232,13 @@ class Drafts:
         program, least = candidate.lowered.program, candidate.least
         if rival is not None and goal == "latency":
             faster = schedule_below(program, rival.timetable.cycles, options, least)
-            return None if faster is None else Draft(candidate=candidate, timetable=faster)
+            return None if faster is None else self._offered(candidate, faster)
         try:
             timetable = schedule(program, options, least)
         except InfeasibleError as error:
             self.refusals.append(error.with_traceback(None))
             return None
-        draft = Draft(candidate=candidate, timetable=timetable)
+        draft = self._offered(candidate, timetable)
         if goal == "latency" or len(timetable.slots) == len(program.tasks):
             return draft
         # What was added to the program is moved for the sake of time alone.
@@ -241,7 +249,12 @@ class Drafts:
         """A candidate task by task, with nothing added; None if it does not fit."""
         program, options = candidate.lowered.program, self.options.schedule
         timetable = schedule_in_order(program, options, candidate.least, tight=tight)
-        return None if timetable is None else Draft(candidate=candidate, timetable=timetable)
+        return None if timetable is None else self._offered(candidate, timetable)
+
+    def _offered(self, candidate: Candidate, timetable: Timetable) -> Draft:
+        draft = Draft(candidate=candidate, timetable=timetable)
+        self.offer(self, draft)
+        return draft
 
     def explain_nothing(self) -> None:
         """Do not look for sizes that would do when something does not fit."""

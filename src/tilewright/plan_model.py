@@ -108,6 +108,8 @@ class Plan:
     """Which ops run in strips of columns, and what is computed again for that."""
     again: tuple[Again, ...] = ()
     """What is made a second time instead of waiting."""
+    interrupted: bool = False
+    """Whether the search was interrupted: a better plan may not have been looked at."""
     verified: bool = False
     """Whether a replay computed what the network computes."""
 

@@ -13,7 +13,8 @@ from tilewright.machine.model import OUTPUT_OPERAND, Machine
 from tilewright.mapping.obstacles import refuse_impossible
 from tilewright.mapping.search import Objective, SearchOptions
 from tilewright.network.graph import Network, Op
-from tilewright.plan_drafts import Drafts, KnownChoices
+from tilewright.plan_drafts import Draft, Drafts, KnownChoices
+from tilewright.plan_interrupted import BestSoFar
 from tilewright.plan_memory import plan_in_least_memory, with_what_would_do
 from tilewright.plan_model import Plan, PlanObjective, PlanOptions, Watcher
 from tilewright.plan_patches import (
@@ -95,22 +96,43 @@ def plan(
         InputError: a memory limit names no memory.
         InfeasibleError: an op does not fit however it is cut, or cannot be mapped.
         LimitError: the plan did not pass its check, which is a fault of Tilewright.
+        KeyboardInterrupt: the search was interrupted before it had any plan; later, the best plan
+            so far is returned, marked as `interrupted`.
     """
     options = options or PlanOptions()
     limited = with_memory_limits(machine, options.memory_limits)
     refuse_impossible(network, limited)
+    best_so_far = BestSoFar(options)
+    try:
+        return _planned_on(network, machine, limited, _How(options, watcher, best_so_far))
+    except KeyboardInterrupt:
+        watcher("the best plan so far")
+        known = best_so_far.plan(network, limited)
+        if known is None:
+            raise
+        return known
+
+
+def _planned_on(network: Network, machine: Machine, limited: Machine, how: "_How") -> Plan:
+    """The plan on a machine whose memories are limited, searched for to its end.
+
+    Raises:
+        InfeasibleError: an op does not fit however it is cut, or cannot be mapped.
+        LimitError: the plan did not pass its check, which is a fault of Tilewright.
+    """
+    options, watcher = how.options, how.watcher
     less_memory = options.objective == "memory"
     found: Plan | None = None
     if less_memory and limited != machine:
-        found = _least_that_fits(network, machine, limited, (options, watcher))
+        found = _least_that_fits(network, machine, limited, how)
     elif options.thorough and not less_memory:
-        found = _thorough_plan(network, machine, limited, (options, watcher))
+        found = _thorough_plan(network, machine, limited, how)
     if found is not None:
         return found
     # A plan for less traffic is the better one of two, and checked when it is known which.
     is_checked_last = options.objective == "traffic" and options.checked
     quick = replace(options, checked=options.checked and not is_checked_last)
-    sizes = _Sizes(network, limited, (quick, watcher))
+    sizes = _Sizes(network, limited, replace(how, options=quick))
     try:
         known = sizes.plan_on(limited)
     except InfeasibleError as refusal:
@@ -125,13 +147,12 @@ def plan(
 
 
 def _least_that_fits(
-    network: Network, machine: Machine, limited: Machine, how: tuple[PlanOptions, Watcher]
+    network: Network, machine: Machine, limited: Machine, how: "_How"
 ) -> Plan | None:
     """The plan in the least memory that is found without limits, if it keeps them: what is least
     does not depend on how much there is beyond it."""
-    options, watcher = how
-    quick = replace(options, checked=False)
-    sizes = _Sizes(network, machine, (quick, watcher))
+    options = how.options
+    sizes = _Sizes(network, machine, replace(how, options=replace(options, checked=False)))
     found = sizes.plan_if_any(machine)
     if found is not None and options.thorough:
         found = _in_still_less(found, sizes)
@@ -148,25 +169,25 @@ def _fits(plan: Plan, machine: Machine) -> bool:
 
 def _in_still_less(known: Plan, sizes: "_Sizes") -> Plan:
     """The plan in the least memory, with strips and ops that run again where that takes less."""
-    options, watcher = sizes.how
+    options = sizes.how.options
     quick = replace(options, objective="latency", checked=False, thorough=False)
-    others = _Sizes(sizes.network, sizes.machine, (quick, watcher))
+    others = _Sizes(sizes.network, sizes.machine, replace(sizes.how, options=quick))
     whole = sizes.drafts_on(sizes.machine).prepared
     return least_of_sizes(others.plan_if_any, known, whole, options)
 
 
 def _thorough_plan(
-    network: Network, machine: Machine, limited: Machine, how: tuple[PlanOptions, Watcher]
+    network: Network, machine: Machine, limited: Machine, how: "_How"
 ) -> Plan | None:
     """The best plan for the scratchpads or smaller ones; None if those have none, or too many
     tiles."""
-    options, watcher = how
+    options = how.options
     whole = {memory.name: memory.size_bytes for memory in machine.memories}
     pads = [(m.name, whole[m.name]) for m in limited.memories if m.role == "scratchpad"]
     unlimited = with_memory_limits(limited, tuple(pads))
     # The best one is checked in the end.
     quick = replace(options, checked=False, thorough=False)
-    sizes = _Sizes(network, unlimited, (quick, watcher))
+    sizes = _Sizes(network, unlimited, replace(how, options=quick))
 
     def plan_on(other: Machine) -> Plan | None:
         drafts = sizes.drafts_on(other)
@@ -177,17 +198,30 @@ def _thorough_plan(
     return best_of_sizes(plan_on, unlimited, sizes.drafts_on(limited).prepared, options)
 
 
+@dataclass(frozen=True)
+class _How:
+    """How a plan is searched for, who is told of each step, and who keeps the best draft."""
+
+    options: PlanOptions
+    watcher: Watcher
+    best_so_far: BestSoFar | None
+
+    def offer(self, drafts: Drafts, draft: Draft) -> None:
+        """Tell of a draft that was made."""
+        if self.best_so_far is not None:
+            self.best_so_far.offer(drafts, draft)
+
+
 class _Sizes:
     """A network on machines that differ in the sizes of scratchpads: what does not depend on them
     is worked out once."""
 
     def __init__(
-        self, network: Network, machine: Machine, how: tuple[PlanOptions, Watcher]
+        self, network: Network, machine: Machine, how: "_How"
     ) -> None:
         self.network, self.machine, self.how = network, machine, how
-        options, watcher = how
-        watcher("compute order")
-        self.order = compute_order(network, options.order_steps)
+        how.watcher("compute order")
+        self.order = compute_order(network, how.options.order_steps)
         self.drafts_on = _drafts_in(network, machine, self.order, how)
 
     def plan_if_any(self, machine: Machine) -> Plan | None:
@@ -203,7 +237,7 @@ class _Sizes:
         Raises:
             InfeasibleError: there is none.
         """
-        options, _ = self.how
+        options = self.how.options
         with without_garbage_collection():
             drafts = self.drafts_on(machine)
             is_tight = options.objective == "memory" or _is_tight(drafts, self.order)
@@ -234,9 +268,8 @@ class _Sizes:
 
     @cached_property
     def _fast(self) -> "_Sizes":
-        options, watcher = self.how
-        quick = replace(options, objective="latency")
-        return _Sizes(self.network, self.machine, (quick, watcher))
+        quick = replace(self.how.options, objective="latency")
+        return _Sizes(self.network, self.machine, replace(self.how, options=quick))
 
     def _best_way(self, machine: Machine, *, is_tight: bool) -> Plan | InfeasibleError:
         """The plan in the best order, of several if there is little room."""
@@ -261,7 +294,10 @@ class _Sizes:
             machine=machine,
             order=way.order,
             drafts_on=way.drafts_on,
-            drafts_of=lambda other, ops: _drafts_in(other, machine, ops, self.how),
+            # A draft of parts of the network in strips is no plan of the network yet.
+            drafts_of=lambda other, ops: _drafts_in(
+                other, machine, ops, replace(self.how, best_so_far=None)
+            ),
             order_of=_order_for_copies,
         )
         try:
@@ -285,7 +321,7 @@ class _Sizes:
     def _other(self) -> "_Way | None":
         """The order in which fewer bytes wait, which suits cascades; None if it is none but the
         first one."""
-        order = compute_order(self.network, self.how[0].order_steps, few_alive=True)
+        order = compute_order(self.network, self.how.options.order_steps, few_alive=True)
         if order == self.order:
             return None
         return _Way(self.network, order, _drafts_in(self.network, self.machine, order, self.how))
@@ -376,10 +412,10 @@ def _is_tight(drafts: Drafts, order: Sequence[Op]) -> bool:
 
 
 def _drafts_in(
-    network: Network, limited: Machine, order: tuple[Op, ...], how: tuple[PlanOptions, Watcher]
+    network: Network, limited: Machine, order: tuple[Op, ...], how: "_How"
 ) -> Callable[[Machine], Drafts]:
     """Drafts of plans with ops in one order, on the machine or on one with other sizes."""
-    options, watcher = how
+    options = how.options
     prepared = prepare(network, limited, order, _search(options, limited))
     known: dict[tuple[int, ...], KnownChoices] = {}
 
@@ -387,7 +423,7 @@ def _drafts_in(
         # Tiles cost the same whatever the sizes of scratchpads: they are looked up once.
         here = prepared if other == limited else replace(prepared, places=places_of(other))
         chosen = known.setdefault(tuple(memory.size_bytes for memory in other.memories), {})
-        return Drafts(here, options, watcher, chosen)
+        return Drafts(here, options, how.watcher, chosen, offer=how.offer)
 
     return drafts_on
 

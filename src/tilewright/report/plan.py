@@ -20,6 +20,8 @@ from tilewright.units import format_bytes, format_energy
 
 NOT_TRIED = "ways that take long to find and may need less room: `--thorough` tries them"
 
+INTERRUPTED = "the best plan by then; the search had not ended"
+
 
 def plan_figures(plan: Plan) -> dict[str, Any]:
     """The figures of a plan, for `--json` and for `plan.json`."""
@@ -52,6 +54,7 @@ def plan_figures(plan: Plan) -> dict[str, Any]:
         "buffers": len(program.buffers),
         "checked": plan.options.checked,
         "verified": plan.verified,
+        "interrupted": plan.interrupted,
         "assumptions": assumed(plan),
     }
 
@@ -113,6 +116,7 @@ def plan_view(plan: Plan) -> View:
         ),
         ("bound by", bound_by(plan)),
         *([("would help", helpful)] if (helpful := first_to_improve(plan)) else []),
+        *([("interrupted", INTERRUPTED)] if plan.interrupted else []),
         *([("not tried", NOT_TRIED)] if _may_take_less(plan) else []),
         (
             "energy",
