@@ -39,7 +39,7 @@ docs: .venv/.dev
 	@touch $@
 
 .venv/.dev: .venv/bin/python pyproject.toml setup.py $(wildcard src/tilewright/*/_*.c src/tilewright/*/*.h)
-	$(BIN)/python -m pip install --quiet --editable '.[tflite]' --group dev
+	$(BIN)/python -m pip install --quiet --editable . --group dev
 	@touch .venv/.core $@
 
 clean:

@@ -167,7 +167,7 @@ def _readers() -> str:
         ("what", "from"),
         (
             ["networks", f"ONNX (`.onnx`), {from_onnx} operators"],
-            ["", f"TFLite (`.tflite`), {from_tflite} operators; needs the extra `tflite`"],
+            ["", f"TFLite (`.tflite`), {from_tflite} operators"],
             ["", "ZigZag workload files (`.yaml`)"],
             ["", f"a zoo of {networks} networks, by name"],
             ["machines", "our YAML format, with units"],

@@ -1,8 +1,8 @@
 """The commands about plans: making, replaying, explaining, comparing and exporting them."""
 
 import sys
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Literal
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Literal
 
 import click
 
@@ -22,8 +22,6 @@ from tilewright.cli_support import (
 from tilewright.errors import InputError, LimitError, Problem
 
 if TYPE_CHECKING:  # imported when a command runs
-    from tilewright.machine.model import Machine
-    from tilewright.network.graph import Network
     from tilewright.planner import Plan
 
 
@@ -180,28 +178,17 @@ def replay_(  # noqa: PLR0913  # one parameter per flag
     """Run a plan on an emulated machine and compare what it computes with the network."""
 
     def run() -> None:
-        from dataclasses import replace
         from pathlib import Path
 
-        from tilewright.replay.verify import refuse, verify
-        from tilewright.report.plan_faults import faults_told, refuse_faults
-        from tilewright.report.plan_machine import machine_problems
-        from tilewright.report.plan_totals import total_problems
-        from tilewright.report.record import read_record
+        from tilewright.replay.verify import refuse
         from tilewright.report.replay import replay_json, replay_view
+        from tilewright.report.replay_file import replay_file
 
-        with faults_told(plan):
-            record = read_record(Path(plan))
-            refuse_faults(plan, record.figures)
-            network = _planned_network(record.figures, model, sizes(dims), bits)
-            machine = _named_machine(record.figures["source"]["machine"])
         inputs = Path(input_file) if input_file else None
-        with progress_steps("replaying", quiet=as_json), faults_told(plan):
-            found = verify(record.timetable, network, machine=machine, seed=seed, input_file=inputs)
-            wrong = [*found.problems, *total_problems(record, network)]
-            if machine is not None:
-                wrong += machine_problems(record, machine)
-            found = replace(found, problems=tuple(wrong))
+        with progress_steps("replaying", quiet=as_json):
+            found = replay_file(
+                plan, model=model, dims=sizes(dims), bits=bits, seed=seed, input_file=inputs
+            )
         print_result(lambda: replay_json(found), lambda: replay_view(found), as_json)
         if as_json and not found.agrees:
             # What is wrong has been printed with the rest.
@@ -315,36 +302,6 @@ def _capacity(text: str | None) -> int | None:
         message = f"--capacity {text!r}: expected bytes, or a size with its unit"
         hint = "such as --capacity 1048576 or --capacity '1 MiB'"
         raise InputError(Problem(message=message, hint=hint)) from None
-
-
-def _planned_network(
-    figures: Mapping[str, Any], model: str | None, dims: dict[str, int], bits: int | None
-) -> "Network":
-    """The network that a plan is of, with its sizes and bits but for those that are given.
-
-    A model that is given may be written with sizes of its own: of it, only what is given counts.
-    """
-    from tilewright.network.load import load_network
-
-    if model is not None:
-        return load_network(model, dims=dims, bits=bits)
-    source = figures["source"]
-    name = str(source["network"] or figures["network"])
-    if name.startswith("zoo:"):
-        name = name.removeprefix("zoo:").partition("?")[0]
-    # Plans of earlier versions do not say them.
-    wide = bits if bits is not None or "bits" in dims else source.get("bits")
-    return load_network(name, dims={**source.get("dims", {}), **dims}, bits=wide)
-
-
-def _named_machine(source: str) -> "Machine | None":
-    """The machine that a plan is for, if it can still be read: a replay does without it."""
-    from tilewright.machine.load import load_machine
-
-    try:
-        return load_machine(source.removeprefix("library:"))
-    except InputError:
-        return None
 
 
 def _verified(made: "Plan") -> "Plan":

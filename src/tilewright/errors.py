@@ -8,6 +8,7 @@ TilewrightError           exit code
 Anything else that escapes is a bug of ours: exit code 1 and a traceback.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 
@@ -64,3 +65,11 @@ class LimitError(TilewrightError):
     """A limit or check that the user asked for failed."""
 
     exit_code = 4
+
+
+def refuse_unknown(what: str, name: str, names: Sequence[str]) -> None:
+    """Raise InputError if a name is none of those that there are."""
+    if name not in names:
+        raise InputError(
+            Problem(message=f"no {what} {name!r}", hint=f"there are {', '.join(names)}")
+        )

@@ -6,8 +6,9 @@ from functools import cached_property
 from importlib import import_module
 from math import fsum
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
+from tilewright.errors import refuse_unknown
 from tilewright.machine.model import Machine
 from tilewright.network.graph import Network
 from tilewright.placement.pack import PackOptions
@@ -73,6 +74,9 @@ class PlanOptions:
     checked: bool = True
     """Whether the plan is checked before it is returned."""
 
+    def __post_init__(self) -> None:
+        refuse_unknown("objective", self.objective, (*get_args(Goal), "memory"))
+
 
 def outside_bytes(program: Program) -> int:
     """Bytes that a program reads and writes outside the scratchpads."""
@@ -85,7 +89,7 @@ def outside_bytes(program: Program) -> int:
     )
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, repr=False)
 class Plan:
     """Every task with its time and engine, every buffer with its address, and the bounds of both.
 
@@ -191,9 +195,14 @@ class Plan:
         """Why it takes as long as it does, as `tilewright explain` has it; None for long plans."""
         return import_module("tilewright.report.explain").explanation_of(self)
 
+    def __repr__(self) -> str:
+        text: str = import_module("tilewright.report.plan").plan_line(self)
+        return text
+
     def summary(self) -> Any:
-        """A table of the figures that matter, for a terminal or a notebook."""
-        return import_module("tilewright.report.plan").plan_view(self)
+        """A table of the figures that matter, as `print` or a notebook shows it."""
+        view = import_module("tilewright.report.plan").plan_view(self)
+        return import_module("tilewright.report.notebook").Summary(view)
 
     def _repr_html_(self) -> str:
         text: str = import_module("tilewright.report.notebook").notebook_html(self)

@@ -216,9 +216,7 @@ class _Sizes:
     """A network on machines that differ in the sizes of scratchpads: what does not depend on them
     is worked out once."""
 
-    def __init__(
-        self, network: Network, machine: Machine, how: "_How"
-    ) -> None:
+    def __init__(self, network: Network, machine: Machine, how: "_How") -> None:
         self.network, self.machine, self.how = network, machine, how
         how.watcher("compute order")
         self.order = compute_order(network, how.options.order_steps)

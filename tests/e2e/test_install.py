@@ -81,7 +81,7 @@ def test_the_command_runs(bin_folder: Path, tmp_path: Path) -> None:
     assert output(tmp_path, command, "check", "npe8") == ""
 
 
-def test_tflite_files_ask_for_the_extra(bin_folder: Path, tmp_path: Path) -> None:
+def test_tflite_files_are_read_without_an_extra(bin_folder: Path, tmp_path: Path) -> None:
     (tmp_path / "some.tflite").write_bytes(b"anything")
     finished = subprocess.run(
         [bin_folder / "tilewright", "show", "some.tflite"],
@@ -91,4 +91,4 @@ def test_tflite_files_ask_for_the_extra(bin_folder: Path, tmp_path: Path) -> Non
         cwd=tmp_path,
     )
     assert finished.returncode == 2
-    assert "tilewright[tflite]" in finished.stderr
+    assert "cannot be read as a TFLite model" in finished.stderr

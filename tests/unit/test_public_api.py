@@ -23,11 +23,15 @@ PUBLIC = (
     "SearchOptions",
     "TilewrightError",
     "__version__",
+    "compare",
+    "explain",
+    "export",
     "fit",
     "load_machine",
     "load_network",
     "map_network",
     "plan",
+    "replay",
 )
 HEAVY = ("numpy", "onnx", "pydantic", "rich", "ruamel", "tflite")
 FILES = Path(__file__).parents[1] / "zigzag_files"
@@ -47,6 +51,16 @@ def heavy_modules_after(code: str) -> str:
 
 def test_public_names_are_exactly_these() -> None:
     assert tuple(tilewright.__all__) == PUBLIC
+
+
+def test_a_listing_of_the_package_has_the_public_names_and_no_others() -> None:
+    assert dir(tilewright) == sorted(PUBLIC)
+
+
+def test_a_folder_of_the_package_does_not_hide_the_function_of_its_name() -> None:
+    module = import_module("tilewright.replay")
+    assert callable(tilewright.replay)
+    assert module.__name__ == "tilewright.replay"
 
 
 @pytest.mark.parametrize("name", PUBLIC)

@@ -2,10 +2,11 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Literal
+from typing import Literal, get_args
 
 import numpy as np
 
+from tilewright.errors import refuse_unknown
 from tilewright.mapping.attach import attach
 from tilewright.mapping.batch import Orders, chunks, orders_of
 from tilewright.mapping.constraints import Constraint
@@ -33,6 +34,9 @@ class SearchOptions:
     seed: int = 0
     round_off: bool = False
     """Let float round-off add passes, as ZigZag does."""
+
+    def __post_init__(self) -> None:
+        refuse_unknown("objective", self.objective, get_args(Objective))
 
 
 @dataclass(frozen=True, kw_only=True)

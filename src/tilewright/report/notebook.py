@@ -1,12 +1,33 @@
 """Networks, machines, mappings and plans as HTML for notebooks."""
 
+from dataclasses import dataclass
 from html import escape
 from typing import Any
 
-from tilewright.report.tables import Grid, Heading, View
+from tilewright.report.tables import Grid, Heading, View, plain_text
 
 _MOST_ROWS = 200
 _STYLE = "border-collapse:collapse;font-variant-numeric:tabular-nums;font-size:13px;margin:0.4em 0"
+
+
+@dataclass(frozen=True, repr=False)
+class Summary:
+    """A view that `print` and a notebook show as its tables."""
+
+    view: View
+
+    def __str__(self) -> str:
+        text = plain_text(self.view)
+        if text is None:
+            from tilewright.report.terminal import rich_text
+
+            text = rich_text(self.view)
+        return text.rstrip("\n")
+
+    __repr__ = __str__
+
+    def _repr_html_(self) -> str:
+        return view_html(self.view)
 
 
 def view_html(view: View) -> str:

@@ -97,6 +97,15 @@ def first_to_improve(plan: Plan) -> str:
     return f"{found.bottleneck.what}: {gain:.0%} fewer cycles"
 
 
+def plan_line(plan: Plan) -> str:
+    """A plan in a line."""
+    energy = format_energy(fsum(plan.energy_pj.values()))
+    return (
+        f"<Plan of {plan.network.name} on {plan.machine.name} for {plan.options.objective}: "
+        f"{plan.cycles:,} cycles, {energy}, {len(plan.program.tasks):,} tasks>"
+    )
+
+
 def plan_view(plan: Plan) -> View:
     """What a person wants to know first, then memories and engines."""
     seconds = ""

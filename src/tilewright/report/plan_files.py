@@ -41,13 +41,7 @@ def plan_json(plan: Plan) -> dict[str, Any]:
         "schema": SCHEMA,
         "tilewright_version": __version__,
         **plan_figures(plan),
-        "source": {
-            "network": plan.network.source,
-            "dims": dict(plan.network.dims),
-            "bits": plan.network.bits,
-            "machine": plan.machine.source,
-            "memory_limits": dict(plan.options.memory_limits),
-        },
+        "source": plan_source(plan),
         "spaces": [
             {
                 "name": space.name,
@@ -89,6 +83,17 @@ def plan_json(plan: Plan) -> dict[str, Any]:
         "results": program.results,
         "rolling_buffers": [asdict(rolling) for rolling in rolling_buffers(program, plan.network)],
         **record_json(plan.record),
+    }
+
+
+def plan_source(plan: Plan) -> dict[str, Any]:
+    """Where network and machine of a plan came from, and how they were changed for it."""
+    return {
+        "network": plan.network.source,
+        "dims": dict(plan.network.dims),
+        "bits": plan.network.bits,
+        "machine": plan.machine.source,
+        "memory_limits": dict(plan.options.memory_limits),
     }
 
 

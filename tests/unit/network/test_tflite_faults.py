@@ -1,4 +1,3 @@
-import sys
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -224,16 +223,6 @@ def test_every_truncation_of_a_file_is_an_input_error(tmp_path: Path) -> None:
         path.write_bytes(content[:end])
         with pytest.raises(InputError):
             read_tflite(path, dims={})
-
-
-def test_without_the_package_the_message_says_what_to_install(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    path = chain("RELU", names=("x", "y")).save(tmp_path)
-    monkeypatch.setitem(sys.modules, "tflite", None)
-    with pytest.raises(InputError) as caught:
-        read_tflite(path, dims={})
-    assert caught.value.problems[0].hint == "pip install 'tilewright[tflite]'"
 
 
 def _many_faults() -> ModelSpec:

@@ -1,7 +1,6 @@
 """The way in: a file's bytes, then what stands in them, then what it means."""
 
 from collections.abc import Mapping
-from importlib import import_module
 from mmap import ACCESS_READ, mmap
 from pathlib import Path
 
@@ -19,7 +18,6 @@ def read_tflite(path: Path, *, dims: Mapping[str, int]) -> Network:
     worked out and leaves no ops.
     """
     content = _content(path)
-    _require_package(path)
     try:
         model = decode(content)
     except FormatError as error:
@@ -44,17 +42,4 @@ def _content(path: Path) -> bytes | mmap:
     except OSError as error:
         raise InputError(
             Problem(file=str(path), message=f"cannot be opened: {error.strerror or error}")
-        ) from error
-
-
-def _require_package(path: Path) -> None:
-    try:
-        import_module("tflite")
-    except ImportError as error:
-        raise InputError(
-            Problem(
-                file=str(path),
-                message="reading TFLite models needs the package `tflite`, which is not installed",
-                hint="pip install 'tilewright[tflite]'",
-            )
         ) from error
