@@ -72,7 +72,7 @@ def test_compare_fails_only_beyond_a_limit(plans: Path) -> None:
     [
         ("csv", ["buffers.csv", "ops.csv", "tasks.csv"]),
         ("minimalloc", ["cmx[0].csv", "cmx[1].csv"]),
-        ("model-explorer", ["model-explorer.json"]),
+        ("model-explorer", ["cycles.json", "energy.json", "traffic.json", "waiting.json"]),
     ],
 )
 def test_export_writes_into_the_folder_it_is_given(

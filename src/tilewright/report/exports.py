@@ -35,7 +35,8 @@ def export(record: PlanRecord, to: Format, folder: Path) -> list[Path]:
         case "minimalloc":
             texts = live_ranges(record)
         case "model-explorer":
-            texts = {"model-explorer.json": json.dumps(node_data(record), indent=1) + "\n"}
+            data = node_data(record)
+            texts = {name: json.dumps(values, indent=1) + "\n" for name, values in data.items()}
         case "onnx":
             return [_save_onnx(record, folder)]
         case _:
@@ -134,25 +135,31 @@ def live_ranges(record: PlanRecord) -> dict[str, str]:
     return texts
 
 
-def node_data(record: PlanRecord) -> dict[str, Any]:
-    """Node data for Model Explorer, one set for each figure: cycles, energy, waiting."""
+def node_data(record: PlanRecord) -> dict[str, dict[str, Any]]:
+    """Node data for Model Explorer by file name: a set of values for each figure.
+
+    A set is for the graph that is shown, so that no graph need be named. A node is found by its
+    name, or by the names of the tensors that it makes.
+    """
     rows = _rows(record)
-    figures: dict[str, dict[str, float]] = {
-        "cycles": {row.name: row.busy_cycles for row in rows},
-        "energy (pJ)": {row.name: row.energy_pj for row in rows},
-        "waiting (cycles)": {row.name: row.idle_cycles for row in rows},
-        "outside traffic (bytes)": {row.name: row.traffic_bytes for row in rows},
+    keys = {op.name: (op.name, *op.writes) for op in record.ops}
+    figures: dict[str, tuple[str, dict[str, float]]] = {
+        "cycles.json": ("cycles", {row.name: row.busy_cycles for row in rows}),
+        "energy.json": ("energy (pJ)", {row.name: round(row.energy_pj, 1) for row in rows}),
+        "waiting.json": ("waiting (cycles)", {row.name: row.idle_cycles for row in rows}),
+        "traffic.json": ("outside (bytes)", {row.name: row.traffic_bytes for row in rows}),
     }
     shades = [
         {"stop": place / (len(_SHADES) - 1), "bgColor": shade}
         for place, shade in enumerate(_SHADES)
     ]
     return {
-        f"{record.title}: {figure}": {
-            "results": {name: {"value": value} for name, value in values.items()},
+        file: {
+            "name": f"{figure}, {record.title}",
+            "results": {key: {"value": value} for op, value in values.items() for key in keys[op]},
             "gradient": shades,
         }
-        for figure, values in figures.items()
+        for file, (figure, values) in figures.items()
     }
 
 

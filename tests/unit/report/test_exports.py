@@ -79,13 +79,21 @@ def test_live_ranges_are_read_by_our_own_placement(tmp_path: Path) -> None:
     assert len(read_csv(str(file), None).buffers) == 5
 
 
-def test_node_data_has_a_value_for_every_op() -> None:
+def test_node_data_has_a_value_for_every_op_and_what_it_makes() -> None:
+    """Model Explorer reads a bare set of values, or one for each graph by its name; the graph's
+    name is the reader's, so that sets are bare. It finds a node by its name, or by its results."""
     data = node_data(record())
-    cycles = data["n on m: cycles"]
-    assert cycles["results"] == {
-        "first": {"value": 5},
-        "second": {"value": 10},
-        "third": {"value": 10},
+    assert list(data) == ["cycles.json", "energy.json", "waiting.json", "traffic.json"]
+    assert all(set(values) == {"name", "results", "gradient"} for values in data.values())
+    cycles = data["cycles.json"]
+    assert cycles["name"] == "cycles, n on m"
+    assert {key: value["value"] for key, value in cycles["results"].items()} == {
+        "first": 5,
+        "second": 10,
+        "third": 10,
+        "a": 5,
+        "b": 10,
+        "c": 10,
     }
     assert [set(stop) for stop in cycles["gradient"]] == [{"stop", "bgColor"}] * 5
 
