@@ -16,6 +16,9 @@ from tilewright.units import packed_bytes
 Role = Literal["input", "output", "constant", "activation"]
 AttributeValue = int | float | str | tuple[int, ...] | tuple[float, ...] | tuple[str, ...]
 
+BIAS = "B"
+"""The letter of an operand that is added to complete sums, of kinds that make sums."""
+
 SUMS_SO_FAR = "S"
 """The letter of an operand from which an op's sums go on; no reader makes one."""
 

@@ -15,7 +15,7 @@ from tilewright.program.layout import Layout
 from tilewright.program.model import Access, Box, Route, Task
 from tilewright.program.passes import Passes, passes_of
 from tilewright.program.reads import Reads
-from tilewright.program.stage_tiles import StageTiles, Tile
+from tilewright.program.stage_tiles import StageTiles, Tile, is_read_later
 from tilewright.program.stages import Stage
 from tilewright.program.task_cost import TaskCosts
 from tilewright.program.tile_cost import TileCosts
@@ -253,7 +253,7 @@ class Emitter:
     def _emit_tile(self, number: int, tile: Tile, sharing: Sharing) -> Sequence[Access]:
         """Emit a tile: first the copies that it waits for, in the end those of its results.
 
-        Returns what it reads.
+        Returns what it reads, or brings for a later one.
         """
         uses, core = self._tiles_of(number).uses, tile.core
         if self._held.pieces:
@@ -261,10 +261,12 @@ class Emitter:
                 if use.root in self._held.pieces:
                     self._make_pieces(use, box, core)
         reads: list[Access] = []
+        later: list[Access] = []
         alone = (core,)
         for use, box in tile.reads:
             cores = sharing.get((use.tensor, box), alone) if sharing else alone
-            reads += self._reads.accesses(use, box, core, cores)
+            read = later if is_read_later(use, tile, uses.stage) else reads
+            read += self._reads.accesses(use, box, core, cores)
         self._reads.start_copies()
         if tile.sums.continued:
             reads.append(self._writes.partial_sums(uses, core, tile.ranges))
@@ -280,7 +282,7 @@ class Emitter:
         for copy in outgoing:
             name = f"{self.builder.buffers[copy.source.buffer].tensor} out"
             self.builder.transfer([copy], name=name)
-        return reads
+        return [*reads, *later]
 
     def _make_pieces(self, use: Use, box: Box, core: int) -> None:
         """Emit the tile that makes what is missing of a tensor that is made on demand."""

@@ -8,6 +8,7 @@ from tilewright.once import once
 from tilewright.program.boxes import Ranges
 from tilewright.program.model import Box
 from tilewright.program.slicing import ranges_of
+from tilewright.program.stages import Stage
 from tilewright.program.tile import Tiling
 from tilewright.program.tile_cost import WHOLE_SUM, Sums
 from tilewright.program.tiles import label
@@ -30,7 +31,7 @@ class Tile:
     shape: tuple[int, ...]
     """How far each loop runs."""
     reads: tuple[tuple[Use, Box], ...]
-    """What it reads; of a small constant, all that its core will ever want."""
+    """What it brings and reads; of a small constant, all that its core will ever want."""
     results: tuple[Box, ...]
     """What it touches of each of the stage's results."""
 
@@ -38,6 +39,11 @@ class Tile:
     def lengths(self) -> dict[str, int]:
         """How far each loop runs, by loop."""
         return dict(zip(self.ranges, self.shape, strict=True))
+
+
+def is_read_later(use: Use, tile: Tile, stage: Stage) -> bool:
+    """Whether a tile only brings an operand, which the last tile of its sums reads."""
+    return use.is_last and (tile.sums.unfinished or stage.op.is_unfinished)
 
 
 @dataclass(frozen=True)

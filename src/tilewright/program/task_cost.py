@@ -10,7 +10,7 @@ from tilewright.program.boxes import elements, size_bytes
 from tilewright.program.build import Builder
 from tilewright.program.model import Access, Charge, Route
 from tilewright.program.places import Places, core_engine, vector_engine
-from tilewright.program.stage_tiles import Tile
+from tilewright.program.stage_tiles import Tile, is_read_later
 from tilewright.program.stages import Stage
 from tilewright.program.tile_cost import Sums, TileCost, TileCosts
 from tilewright.units import packed_bytes
@@ -65,19 +65,20 @@ class TaskCosts:
         if found is None:
             found = self.costs.of_stage(stage, tile.lengths, _sums(stage, tile))
             if stage.streams or self.places.home(WEIGHTS) is None:
-                found = self._with_streamed(tile, found)
+                found = self._with_streamed(stage, tile, found)
             if passing:
                 # The vector unit applies ops to what the array makes, while it makes it.
                 found = replace(found, charges=(*found.charges, self.costs.in_passing(passing)))
             self._on_array[key] = found
         return found
 
-    def _with_streamed(self, tile: Tile, found: TileCost) -> TileCost:
+    def _with_streamed(self, stage: Stage, tile: Tile, found: TileCost) -> TileCost:
         """A cost with what reading constants that stream takes beyond it: biases, and what a
         mapping leaves out of the weights, of which it does not count the last steps."""
         weights = biases = 0
         for use, box in tile.reads:
-            if use.is_constant and use.memory is None:
+            is_read = use.is_constant and not is_read_later(use, tile, stage)
+            if is_read and use.memory is None:
                 size = size_bytes(box, self.builder.network.by_name[use.tensor])
                 weights, biases = (
                     weights + size * use.is_weight,

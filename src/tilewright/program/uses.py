@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from tilewright.machine.model import OUTPUT_OPERAND, WEIGHTS
-from tilewright.network.graph import SUMS_SO_FAR, Operand
+from tilewright.network.graph import BIAS, SUMS_SO_FAR, Operand
 from tilewright.program.boxes import Footprint
 from tilewright.program.homes import Homes
 from tilewright.program.stages import Stage
@@ -28,6 +28,8 @@ class Use:
     """Whether it is what the array multiplies with."""
     is_sum: bool = False
     """Whether only the first tiles of all read it, to go on from there."""
+    is_last: bool = False
+    """Whether only the last tiles of a sum read it: a bias, or what a fused op applies."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,6 +78,7 @@ def _input(homes: Homes, stage: Stage, operand: Operand) -> Use:
         is_constant=homes.is_constant(operand.tensor),
         is_weight=CARRIERS.get(operand.name) == WEIGHTS,
         is_sum=operand.name == SUMS_SO_FAR,
+        is_last=operand.name == BIAS,
     )
 
 

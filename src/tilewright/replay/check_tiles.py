@@ -25,6 +25,7 @@ from tilewright.replay.check_boxes import (
     uncovered,
 )
 from tilewright.replay.check_kinds import Flags, Kinds
+from tilewright.replay.emulate_layout import holds_partial_sums
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -146,14 +147,51 @@ def tile_problems(
     """
     ops = {op.name: op for op in network.ops}
     is_compute = accesses.kinds.flags(lambda task: task.kind == "compute")
+    leaves_sums = leaving_sums(program, accesses)
     wanted: list[Wanted] = []
     for name, done in tiles.of_op.items():
         if KIND_CLASSES[ops[name].kind] != "move":
             own = done.only(is_compute[done.tasks])
-            wanted += [(ops[name], operand, own.tasks, own.corners) for operand in ops[name].inputs]
+            ending = own.only(~leaves_sums[own.tasks])
+            for operand in ops[name].inputs:
+                by = ending if is_bias(ops[name], operand) else own
+                wanted.append((ops[name], operand, by.tasks, by.corners))
     yield from _lacking(program, network, accesses, wanted)
+    yield from _added_too_early(program, ops, np.flatnonzero(leaves_sums & is_compute).tolist())
     fused = list(_wanted_by_fused(network, accesses.kinds, tiles, made))
     yield from _lacking(program, network, accesses, fused)
+
+
+def leaving_sums(program: Program, accesses: Accesses) -> Flags:
+    """By task whether it writes sums to which another task has yet to add."""
+    holds_sums = np.array([holds_partial_sums(b) for b in program.buffers], dtype=np.bool_)
+    found = np.zeros(len(program.tasks), dtype=np.bool_)
+    writes = accesses.is_write & holds_sums[accesses.buffer]
+    found[accesses.task[writes]] = True
+    return found
+
+
+def is_bias(op: Op, operand: Operand) -> bool:
+    """Whether an operand of a product is no factor: it is added when the sum is complete."""
+    return KIND_CLASSES[op.kind] == "mac" and operand.name == "B"
+
+
+def _added_too_early(
+    program: Program, ops: Mapping[str, Op], numbers: Sequence[int]
+) -> Iterator[Problem]:
+    """Tasks that leave sums to others and read what only the last one of these adds or applies."""
+    for task in map(program.tasks.__getitem__, numbers):
+        op = ops.get(task.op)
+        if op is None:
+            continue
+        own = {operand.tensor for operand in op.inputs if not is_bias(op, operand)}
+        own.add(op.outputs[0].tensor)
+        for name in dict.fromkeys(program.buffers[access.buffer].tensor for access in task.reads):
+            if name not in own:
+                yield Problem(
+                    message=f"task {task.name} leaves its sums to others and reads {name}, which "
+                    "the last of them adds or applies"
+                )
 
 
 def _wanted_by_fused(network: Network, kinds: Kinds, tiles: Tiles, made: Boxes) -> Iterator[Wanted]:

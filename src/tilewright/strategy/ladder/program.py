@@ -10,7 +10,7 @@ from math import prod
 
 from tilewright.errors import InfeasibleError, Problem
 from tilewright.machine.model import OUTPUT_OPERAND
-from tilewright.network.graph import Operand
+from tilewright.network.graph import BIAS, Operand
 from tilewright.program.boxes import elements, is_empty, overlap, shifted, touched, whole
 from tilewright.program.build import Builder
 from tilewright.program.lower import Prepared
@@ -119,7 +119,9 @@ class _Writer:
         ranges = {dim: (0, size) for dim, size in stage.op.dims}
         ranges.update((dim, (start, stop)) for dim, start, stop in step.ranges)
         sums = Sums(continued=step.continued, unfinished=step.unfinished)
-        reads = [a for operand in stage.inputs for a in self._reads(operand, ranges, step)]
+        # The last step of a sum adds the bias, and it alone.
+        inputs = [o for o in stage.inputs if o.name != BIAS or not step.unfinished]
+        reads = [a for operand in inputs for a in self._reads(operand, ranges, step)]
         if step.continued:
             reads += [Access(b, self.builder.buffers[b].box) for b in self._buffers(step.reads[0])]
         writes = [a for operand in stage.results for a in self._writes(operand, ranges, step)]
