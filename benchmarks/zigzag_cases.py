@@ -161,7 +161,7 @@ def random_port(random: Random, kind: str, name: str, uses: list[tuple[str, str]
 def random_layers(random: Random) -> list[Data]:
     """One layer, or a short chain of layers; some have two inputs from the layer before."""
     count = random.choice([1, 1, 1, 2, 3])
-    kinds = (conv, conv, depthwise, gemm, gemm, square, pool, add)
+    kinds = (conv, conv, depthwise, gemm, gemm, square, pool, add, scatter, scatter)
     layers = []
     for number in range(count):
         layer = random.choice(kinds)(random)
@@ -192,24 +192,28 @@ def _thinned(random: Random, sizes: Data) -> Data:
     return {loop: 1 if loop in long[5:] else size for loop, size in sizes.items()}
 
 
-def _windows(random: Random, sizes: Data) -> Data:
-    """Relations of both axes, with the tensor's size, its padding, or neither."""
+def _windows(random: Random, sizes: Data, walked: str = "O") -> Data:
+    """Relations of both axes, with the tensor's size, its padding, or neither.
+
+    The loops go over the result, or over the input, which then scatters into the result.
+    """
+    met = "I" if walked == "O" else "O"
     steps = [random.choice([1, 1, 2, 3]) for _ in range(2)]
     taps = [random.choice([1, 1, 1, 2]) for _ in range(2)]
     result: Data = {
         "dimension_relations": [
-            f"ix={steps[0]}*ox+{taps[0]}*fx",
-            f"iy={steps[1]}*oy+{taps[1]}*fy",
+            f"{met}x={steps[0]}*{walked}x+{taps[0]}*fx".lower(),
+            f"{met}y={steps[1]}*{walked}y+{taps[1]}*fy".lower(),
         ]
     }
     reach = [
-        s * (sizes[f"O{axis}"] - 1) + t * (sizes[f"F{axis}"] - 1) + 1
+        s * (sizes[f"{walked}{axis}"] - 1) + t * (sizes[f"F{axis}"] - 1) + 1
         for s, t, axis in zip(steps, taps, "XY", strict=True)
     ]
     choice = random.random()
     if choice < 0.4:
         pads = [random.randint(0, min(1, (r - 1) // 2)) for r in reach]
-        result |= {"pr_loop_dims": ["IX", "IY"], "padding": [[p, p] for p in pads]}
+        result |= {"pr_loop_dims": [f"{met}X", f"{met}Y"], "padding": [[p, p] for p in pads]}
         if choice < 0.2:
             result["pr_loop_sizes"] = [r - 2 * p for r, p in zip(reach, pads, strict=True)]
     return result
@@ -279,6 +283,26 @@ def pool(random: Random) -> Data:
         sizes,
         precisions(random, weight_bits=0),
         _windows(random, sizes),
+    )
+
+
+def scatter(random: Random) -> Data:
+    """A convolution or pool with loops over its inputs: `ox=2*ix+1*fx`."""
+    taps = random.choice([1, 2, 2, 3, 3, 5])
+    is_pool = random.random() < 0.4
+    sizes = {"B": 1, "G": size(random)} if is_pool else {"K": size(random), "C": size(random)}
+    sizes |= {"IY": size(random), "IX": size(random)}
+    sizes |= {"FY": random.choice([taps, 1]), "FX": taps}
+    sizes = _thinned(random, sizes)
+    channels = "b][g" if is_pool else "k"
+    weights = "W[fy][fx]" if is_pool else "W[k][c][fy][fx]"
+    data = "I[b][g][iy][ix]" if is_pool else "I[c][iy][ix]"
+    return _layer(
+        "Pooling" if is_pool else "Conv",
+        f"O[{channels}][oy][ox]+={weights}*{data}",
+        sizes,
+        precisions(random, weight_bits=random.choice([0, 8]) if is_pool else None),
+        _windows(random, sizes, walked="I"),
     )
 
 

@@ -19,6 +19,7 @@ from tilewright.mapping.cost import wiring
 from tilewright.mapping.hierarchy import Hierarchy
 from tilewright.mapping.movement import boosts
 from tilewright.mapping.nest import LoopNest, NestOperand
+from tilewright.mapping.revisits import least_reuse
 from tilewright.records import quickly_made
 
 try:
@@ -135,6 +136,8 @@ def _fixed(nest: LoopNest, hierarchy: Hierarchy) -> _Fixed | None:
     """None if NumPy has to serve."""
     numbers = {name: i for i, (name, _) in enumerate(nest.dims)}
     if any(d not in numbers for r in nest.relations for d, _ in r.terms):
+        return None
+    if any(r.is_zigzags for r in nest.relations_of(nest.operands[0])):
         return None
     letters = nest.letters
     wires = wiring(letters, hierarchy)
@@ -300,7 +303,7 @@ def _fixed_operand(
         (a, ca), (b, cb) = relation.terms
         step = gcd(ca, cb)
         values += [numbers[a], numbers[b], cb // step, ca // step, relation.size]
-        values += [nest.sizes[loop] * (1 - 1e-9) for loop in (a, b)]
+        values.append(least_reuse(relation, nest.sizes))
     values.append(len(hierarchy.chains[operand.letter]))
     return values
 

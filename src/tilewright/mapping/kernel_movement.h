@@ -12,15 +12,18 @@ static double run(const Candidate *c, uint32_t dims, int begin, int end)
     return c->iterations[end] / c->iterations[place < begin ? begin : place];
 }
 
-/* Whether loops from a place on return to elements of the result that were met before. */
-static int overlaps(
+/* Whether loops from a place on return to elements of the result that were met before: see
+ * revisits.py. */
+static int revisits(
     const Candidate *c, const Operand *o, const Unrolled *unrolled, int level, int begin)
 {
     const double *extent = c->extent[begin], *factor = unrolled->factor[level];
     for (int i = 0; i < o->n_relations; i++) {
         const Relation *r = &o->relations[i];
-        if (extent[r->first] * factor[r->first] < r->first_limit) return 1;
-        if (extent[r->second] * factor[r->second] < r->second_limit) return 1;
+        double first = extent[r->first] * factor[r->first];
+        double second = extent[r->second] * factor[r->second], points = first * second;
+        double again = larger(0, first - r->first_step) * larger(0, second - r->second_step);
+        if (points / (points - again) < r->least_reuse) return 1;
     }
     return 0;
 }
@@ -42,7 +45,7 @@ static void contents(
             nearest(elements(o, c->extent[ends[level]], unrolled->factor[level]));
         int begin = level ? ends[level - 1] : 0;
         partial[level] = o->is_result && (last_summed >= begin || unrolled->summed_above[level] ||
-                                          overlaps(c, o, unrolled, level, begin));
+                                          revisits(c, o, unrolled, level, begin));
     }
     partial[o->depth] = 0;
     for (int arch = 0; arch <= o->depth; arch++)

@@ -14,7 +14,7 @@ enum { DIMS = 16, LOOPS = 64, OPERANDS = 3, LEVELS = 10, MEMORIES = 20, LINKS = 
 
 typedef struct {
     int first, second;
-    double first_step, second_step, size, first_limit, second_limit;
+    double first_step, second_step, size, least_reuse;
 } Relation;
 
 typedef struct {
@@ -121,8 +121,7 @@ static void read_operand(Reader *from, Operand *to, const Setup *setup)
         r->first_step = real(from);
         r->second_step = real(from);
         r->size = real(from);
-        r->first_limit = real(from);
-        r->second_limit = real(from);
+        r->least_reuse = real(from);
         to->read |= 1u << r->first | 1u << r->second;
     }
     to->depth = number(from, LEVELS);

@@ -17,6 +17,8 @@ from tilewright.mapping.attach import Levels, Spatial
 from tilewright.mapping.batch import Bools, Floats, Ints, Orders, tensor_elements
 from tilewright.mapping.hierarchy import Hierarchy
 from tilewright.mapping.nest import LoopNest, NestOperand, Relation, window_elements
+from tilewright.mapping.revisits import revisits
+from tilewright.mapping.zigzag_sums import zigzags_sums
 
 
 @dataclass(frozen=True, eq=False)
@@ -220,6 +222,9 @@ class _Contents:
     bits: Floats
     partial: Bools
     """Whether what crosses into arch level l + 1 from below is still to be added to."""
+    moved_bits: Floats
+    """Bits of an element that leaves the arch level upwards, and of one that comes back."""
+    returned_bits: Floats
     boosts: tuple[float, ...]
     held: Held
 
@@ -237,39 +242,46 @@ def _contents(
     np.rint(tensor_elements(nest, operand, extents, (depth, count)), out=data[1:])
     partial = np.zeros((depth + 1, count), dtype=np.bool_)
     bits = np.full((depth + 1, count), float(operand.bits))
+    wide: Bools | None = None
     if operand.letter == "O":
         begins = [np.zeros(count, dtype=np.int64), *stay.ends[:-1]]
-        summed = nest.irrelevant(operand)
-        for level, begin in enumerate(begins):
-            above = any(f > 1 and d in summed for loops in levels[level + 1 :] for d, f in loops)
-            partial[level] = (stay.last_summed >= begin) | above
-            if nest.relations_of(operand):
-                partial[level] |= _overlaps(nest, operand, orders, (level, begin), levels)
+        if any(relation.is_zigzags for relation in nest.relations_of(operand)):
+            wide = np.zeros_like(partial)
+            partial[:-1], wide[:-1] = zigzags_sums(nest, orders, begins, levels)
+        else:
+            partial[:-1] = _sums(nest, orders, (begins, stay.last_summed), levels)
         bits = np.where(partial, float(operand.bits), float(nest.final_bits))
+    whole_bits = float(operand.bits)
+    moved_bits = bits if wide is None else np.where(wide, whole_bits, float(nest.final_bits))
+    returned_bits = bits if wide is None else np.where(wide, whole_bits, 0.0)
     return _Contents(
         elements=data,
         bits=bits,
         partial=partial,
+        moved_bits=moved_bits,
+        returned_bits=returned_bits,
         boosts=boosts(nest, operand, levels),
         held=Held(data[1:], bits[1:], stay.top_relevant),
     )
 
 
-def _overlaps(
-    nest: LoopNest, operand: NestOperand, orders: Orders, place: tuple[int, Ints], levels: Levels
+def _sums(
+    nest: LoopNest, orders: Orders, places: tuple[Sequence[Ints], Ints], levels: Levels
 ) -> Bools:
-    """Whether loops from a place on return to elements of the result that were met before."""
-    level, begin = place
-    result = np.zeros(orders.count, dtype=np.bool_)
-    for relation in nest.relations_of(operand):
-        (a, _), (b, _) = relation.terms
-        below = {
-            d: prod(f for loops in levels[: level + 1] for n, f in loops if n == d) for d in (a, b)
-        }
-        for d in (a, b):
-            inner = orders.extents[d][begin, orders.columns] if d in orders.extents else 1.0
-            result |= inner * below[d] < nest.sizes[d] * (1 - 1e-9)
-    return result
+    """Whether loops from the begin of each level on add to what was there before, (levels, N).
+
+    The places are those begins, and that of the outermost loop that is summed over.
+    """
+    begins, last_summed = places
+    result = nest.operands[0]
+    summed = nest.irrelevant(result)
+    partial = np.zeros((len(begins), orders.count), dtype=np.bool_)
+    for level, begin in enumerate(begins):
+        above = any(f > 1 and d in summed for loops in levels[level + 1 :] for d, f in loops)
+        partial[level] = (last_summed >= begin) | above
+    for relation in nest.relations_of(result):
+        partial |= revisits(relation, nest.sizes, orders, begins, levels)
+    return partial
 
 
 def boosts(nest: LoopNest, operand: NestOperand, levels: Levels) -> tuple[float, ...]:
@@ -335,16 +347,21 @@ def _transfers(
             exists[row] = fine.partial[arch[row]]
             whole_exists[row] = whole.partial[arch[row]]
     period, whole_elements = periods[arch], whole.elements[arch]
-    whole_bits = whole.bits[arch]
+
+    def moved(contents: _Contents) -> Floats:
+        back = np.array([link.comes_back for link in links])[:, None]
+        bits: Floats = np.where(back, contents.returned_bits[arch], contents.moved_bits[arch])
+        return bits
+
     return {
         "exists": exists,
         "whole_exists": whole_exists,
         "amount": fine.elements[arch] * boost,
-        "bits": fine.bits[arch],
+        "bits": moved(fine),
         "whole_amount": whole_elements * whole_boost,
-        "whole_bits": whole_bits,
+        "whole_bits": moved(whole),
         "period": period,
         "periods": np.floor(stay.cycles[-1] / period),
         "window": np.trunc(period / tops[arch]),
-        "average": np.trunc(whole_elements * whole_bits / period * whole_boost),
+        "average": np.trunc(whole_elements * whole.bits[arch] / period * whole_boost),
     }

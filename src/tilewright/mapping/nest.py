@@ -46,6 +46,8 @@ class Relation:
     target: str
     terms: tuple[tuple[str, int], tuple[str, int]]
     size: int
+    is_zigzags: bool = False
+    """Whether ZigZag's rule says what is a partial sum (`zigzag_sums.py`), not `revisits.py`."""
 
     def __str__(self) -> str:
         return f"{self.target} = " + " + ".join(f"{c}*{d}" for d, c in self.terms)
@@ -315,7 +317,7 @@ def _as_written(op: Op) -> LoopNest:
         (ca, a), (cb, b) = (part.split("*") for part in sums.split("+"))
         if int(sizes[target]) < 1:
             raise ValueError(f"{target} = {sums} reaches no element that is not padding")
-        relations.append(Relation(target, ((a, int(ca)), (b, int(cb))), int(sizes[target])))
+        relations.append(Relation(target, ((a, int(ca)), (b, int(cb))), int(sizes[target]), True))
     return LoopNest(
         dims=written_loops(op),
         operands=tuple(operands),

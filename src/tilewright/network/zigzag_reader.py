@@ -199,7 +199,18 @@ class _Reader:
 
     def _say_what_is_counted(self, builder: NetworkBuilder, layer: Layer, result: Tensor) -> None:
         scattered = [r for r in layer.relations if r.target in layer.operands[0][1]]
+        short = [r for r in scattered if _room(layer, r) < 0]
+        if short and layer.kind != "conv_transpose":
+            self.note(
+                layer.id,
+                "dimension_relations",
+                f"{', '.join(map(str, short))} walks over inputs and scatters, and its window is "
+                "longer than they are: no convolution, so it is read as it is written",
+                "give pr_loop_dims and padding if there is padding around the inputs",
+                severity="warning",
+            )
         op = builder.ops[-1]
+        scattered = [r for r in scattered if r.target in op.sizes]
         counted = active_points(op, result.shape)
         written = prod(layer.sizes.values())
         if not scattered or counted == written:
@@ -265,10 +276,9 @@ def _gather(
         return None
     before, behind = layer.pads.get(relation.target, (0, 0))
     full = relation.span(layer.sizes) - before - behind
-    reach = dilation * (layer.sizes[tap] - 1) + 1
-    room = layer.sizes[walked] + before + behind - reach
+    room = _room(layer, relation)
     if room < 0:
-        raise ValueError(f"{relation}: a window of {reach} does not fit into {walked}")
+        return None
     gathered = room // stride + 1
     given = layer.sizes_given.get(relation.target)
     wanted = {given} if given else {_extent_read(r, a, layer, relation.target) for r, a in readers}
@@ -277,6 +287,13 @@ def _gather(
         return None
     index = Index(((relation.target, stride), (tap, dilation)), -before)
     return _Turned(relation.target, walked, given or gathered, index)
+
+
+def _room(layer: Layer, relation: Relation) -> int:
+    """How far a window can be moved along the padded input; below 0 if it does not fit."""
+    (walked, _), (tap, dilation) = _walk_and_tap(relation, layer)
+    padded = layer.sizes[walked] + sum(layer.pads.get(relation.target, (0, 0)))
+    return padded - dilation * (layer.sizes[tap] - 1) - 1
 
 
 def _walk_and_tap(relation: Relation, layer: Layer) -> tuple[tuple[str, int], tuple[str, int]]:

@@ -47,7 +47,8 @@ def returning(moves: Movement) -> list[bool]:
 
 
 def result_bits(moves: Movement) -> set[float]:
-    return {float(moves.bits[row, 0]) for row, link in enumerate(moves.links) if link.letter == "O"}
+    rows = [row for row, link in enumerate(moves.links) if link.letter == "O"]
+    return {float(moves.bits[row, 0]) for row in rows if moves.exists[row, 0]}
 
 
 def test_a_loop_of_one_step_does_not_end_the_time_in_which_nothing_changes() -> None:
@@ -67,21 +68,52 @@ def test_a_loop_of_one_step_does_not_end_the_time_in_which_nothing_changes() -> 
 
 
 def test_sums_over_a_window_that_is_unrolled_as_a_whole_are_final_at_once() -> None:
-    setup = setup_of(transposed(2, 2), with_units(4), [("IX", 2), ("FX", 2)])
+    setup = setup_of(transposed(2, 3), with_units(6), [("IX", 2), ("FX", 3)])
     moves = all_in_the_registers(setup)
     assert not any(returning(moves))
     assert result_bits(moves) == {8}
     # Unrolled in part, outputs of one cycle are added to in another, in the registers.
-    for loop in ("IX", "FX"):
-        moves = all_in_the_registers(setup_of(transposed(2, 2), with_units(4), [(loop, 2)]))
+    for loop, units in (("IX", 2), ("FX", 3)):
+        moves = all_in_the_registers(setup_of(transposed(2, 3), with_units(6), [(loop, units)]))
         assert returning(moves) == [True, False, False, False, False]
 
 
 def test_sums_are_final_where_a_fraction_of_the_units_times_the_passes_is_not_quite_whole() -> None:
     # 61 inputs on 9 units are 7 passes of 61 / 7 units, and in floats 7 * (61 / 7) < 61.
     assert 61 / 7 * 7 < 61
-    moves = all_in_the_registers(setup_of(transposed(61, 1), with_units(9), [("IX", 9)]))
+    moves = all_in_the_registers(setup_of(transposed(61, 3), with_units(9), [("IX", 9)]))
     assert returning(moves) == [True, False, False, False, False]
+
+
+@pytest.mark.parametrize("is_zigzags", [False, True])
+def test_taps_that_never_meet_leave_no_sums(is_zigzags: bool) -> None:
+    # Results two apart, two taps: 8 inputs write 16 results, each once, wherever the loops lie.
+    nest = transposed(8, 2)
+    nest = replace(nest, relations=(replace(nest.relations[0], is_zigzags=is_zigzags),))
+    setup = setup_of(nest, three_levels())
+    order = (("FX", 2), ("K", 4), ("IX", 8))
+    ends = (("O", (0, 1, 3)), ("W", (0, 1, 3)), ("I", (0, 1, 3)))
+    moves = evaluate_loops(setup, Loops(order, ends)).moves
+    assert not any(returning(moves))
+    assert result_bits(moves) == {8}
+
+
+@pytest.mark.parametrize("is_zigzags", [False, True])
+def test_taps_that_meet_leave_sums_until_the_last_of_them(is_zigzags: bool) -> None:
+    # Three taps two apart: what the last tap of an input adds to, the next input's first does, too.
+    # The second level has all taps of one input, and the third all inputs.
+    nest = transposed(8, 3)
+    nest = replace(nest, relations=(replace(nest.relations[0], is_zigzags=is_zigzags),))
+    setup = setup_of(nest, three_levels())
+    order = (("FX", 3), ("K", 4), ("IX", 8))
+    ends = (("O", (0, 2, 3)), ("W", (0, 2, 3)), ("I", (0, 2, 3)))
+    moves = evaluate_loops(setup, Loops(order, ends)).moves
+    # Down to the array, up into the registers, down from and up into the second level: all return.
+    assert returning(moves) == [True, True, True, True, True]
+    ends = (("O", (0, 3, 3)), ("W", (0, 3, 3)), ("I", (0, 3, 3)))
+    moves = evaluate_loops(setup, Loops(order, ends)).moves
+    # With all loops in the second level, nothing comes back from the third.
+    assert returning(moves) == [True, True, True, False, False]
 
 
 @pytest.mark.parametrize(

@@ -138,6 +138,16 @@ def test_what_is_no_convolution_keeps_its_loops(equation: str, relations: str) -
     assert layers.ops[0].dims == (("K", 2), ("IX", 9), ("FX", 3))
 
 
+def test_a_window_longer_than_the_inputs_is_read_as_written() -> None:
+    # 2 inputs and 3 taps: no window fits, and 2 + 3 - 1 results of the nest as it stands.
+    reading = read(scatter(0, 4, 1, 2, source=0))
+    assert reading.network is not None
+    assert reading.network.by_name["0.O"].shape == (1, 4, 4, 4)
+    (warning,) = reading.problems
+    assert warning.severity == "warning"
+    assert "longer than they are" in warning.message
+
+
 def test_a_strided_scatter_nest_is_the_strided_convolution() -> None:
     # floor((31 - 3) / 2) + 1 = 15 outputs with 3 taps each
     layers = network(scatter(0, 4, 1, 31, source=0, stride=2))
