@@ -66,4 +66,4 @@ def check_machine(reading: MachineReading) -> list[Problem]:
     problems = in_file_order([*reading.problems, *data_path_problems(reading)])
     errors = [p for p in problems if p.severity == "error"]
     warnings = [p for p in problems if p.severity == "warning"]
-    return errors + in_file_order([*warnings, *suspicious(reading)])
+    return errors + in_file_order([*warnings, *suspicious(reading, is_sound=not errors)])

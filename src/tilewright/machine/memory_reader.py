@@ -1,6 +1,6 @@
 """Memories of a machine file, in either dialect: sizes, ports, energies, and the role of each."""
 
-from collections.abc import Iterable, Iterator, Sequence, Set
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -27,6 +27,13 @@ from tilewright.machine.model import (
 from tilewright.machine.ports import new_ports, old_ports, written_bits
 from tilewright.machine.sharing import parse_sharing
 
+_ROLES_OF: Mapping[str, tuple[MemoryRole, ...]] = {
+    "sram": ("local", "scratchpad"),
+    "rf": ("local",),
+    "dram": ("external",),
+}
+"""Roles that agree with ZigZag's `mem_type`."""
+
 
 @dataclass
 class Reader:
@@ -37,6 +44,8 @@ class Reader:
     problems: list[Problem] = field(default_factory=list)
     places: dict[str, Location] = field(default_factory=dict)
     unread_operands: set[Operand] = field(default_factory=set)
+    unread: list[tuple[Location, str]] = field(default_factory=list)
+    """Keys that say nothing, each with the reason."""
 
     def error(self, at: Location, message: str, hint: str = "") -> None:
         """Note an error at a place."""
@@ -70,6 +79,7 @@ def read_memories(
 ) -> Iterator[Memory]:
     """The memories that can be read; above them, the operands `outside` have another one."""
     files: dict[str, MemoryFile | OldMemoryFile] = {}
+    types: dict[str, str] = {}
     for name, data in memories.items():
         file = _memory_file(reader, (*at, name), data)
         if name in reader.places:
@@ -79,6 +89,8 @@ def read_memories(
             reader.unread_operands |= raw_operands([data])
         else:
             files[name] = file
+            if "mem_type" in data:
+                types[name] = file.mem_type
             reader.places[name] = (*at, name)
     made = [_memory(reader, (*at, name), file, dims) for name, file in files.items()]
     order = bottom_up(made)
@@ -86,7 +98,12 @@ def read_memories(
         file = files[memory.name]
         above = {o for later in order[order.index(memory) + 1 :] for o in later.operands}
         is_top = any(operand not in above | outside for operand in memory.operands)
-        yield replace(memory, role=file.role or _role(memory, dims, is_top=is_top))
+        whole = replace(memory, role=file.role or _role(memory, dims, is_top=is_top))
+        kind = types.get(memory.name)
+        if kind is not None and whole.role not in _ROLES_OF[kind]:
+            why = f"{kind} says nothing: the role is {whole.role}"
+            reader.unread.append((("memories", memory.name, "mem_type"), why))
+        yield whole
 
 
 def _memory_file(reader: Reader, at: Location, data: Any) -> MemoryFile | OldMemoryFile | None:
@@ -147,6 +164,7 @@ def _memory(
     write_width = max((p.bits_per_cycle for p in ports if p.kind != "read"), default=1)
     sharing, faults = parse_sharing(reader.document, (*at, "sharing"), file)
     reader.problems += faults
+    reader.unread += _unread_keys(("memories", str(at[-1])), file)
     return Memory(
         name=str(at[-1]),
         size_bits=file.size,
@@ -168,6 +186,15 @@ def _memory(
         sharing=sharing,
         bypass=_bypass(reader, (*at, "bypass"), file),
     )
+
+
+def _unread_keys(at: Location, file: MemoryFile | OldMemoryFile) -> Iterator[tuple[Location, str]]:
+    """Keys of ZigZag's that ask for what is not done."""
+    if file.double_buffering_support:
+        why = "is not used; `force_double_buffering` is"
+        yield (*at, "double_buffering_support"), why
+    if file.auto_cost_extraction and file.r_cost is not None and file.w_cost is not None:
+        yield (*at, "auto_cost_extraction"), "is not used: the costs are given"
 
 
 def _bypass(reader: Reader, at: Location, file: MemoryFile | OldMemoryFile) -> tuple[Operand, ...]:

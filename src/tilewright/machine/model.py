@@ -212,6 +212,8 @@ class Machine:
     description: str = ""
     source: str = ""
     """The file or library entry it was read from."""
+    unread: tuple[tuple[tuple[str | int, ...], str], ...] = ()
+    """Keys of the file that say nothing, each with the reason; a memory's begin with `memories`."""
 
     @cached_property
     def memories(self) -> tuple[Memory, ...]:

@@ -115,7 +115,8 @@ def _look_inside(reader: Reader) -> None:
 
 def _machine(reader: Reader, file: MachineFile) -> Machine | None:
     if file.dataflows is not None:
-        reader.warn(("dataflows",), "is not used; a mapping file says how ops are unrolled")
+        why = "is not used; a mapping file says how ops are unrolled"
+        reader.unread.append((("dataflows",), why))
     shared: list[Memory] = []
     if file.cores:
         _no_second_core(reader)
@@ -188,6 +189,7 @@ def _assemble(
         sinks=tuple(_ends(reader, "sinks", file.sinks, names, memories)),
         clock_hz=file.clock,
         description=file.description,
+        unread=tuple(reader.unread),
         source=reader.document.file,
     )
 
@@ -309,6 +311,7 @@ def _array(reader: Reader, at: Location) -> Array | None:
         return None
     for i, dim in enumerate(file.systolic_dimensions):
         expect(reader, (*at, "systolic_dimensions", i), dim, file.dimensions, "array dimension")
+    reader.unread += _unread_keys(at, file)
     if file.unit_energy is None and not file.is_imc:
         hint = f"write {dotted((*at, 'unit_energy'))}: {reader.pj('0.04')}"
         reader.error((*at, "unit_energy"), f"is missing: {_ARRAY_MISSING}", hint)
@@ -326,6 +329,18 @@ def _array(reader: Reader, at: Location) -> Array | None:
         systolic_dims=tuple(file.systolic_dimensions),
         in_memory=_in_memory(reader, at, file),
     )
+
+
+def _unread_keys(at: Location, file: ArrayFile) -> Iterator[tuple[Location, str]]:
+    """Keys of ZigZag's that say nothing about such an array."""
+    if file.multiplier_type is not None:
+        yield (*at, "multiplier_type"), "is not used: `unit_energy` is that of a multiplier"
+    if file.is_imc and file.unit_energy:
+        yield (*at, "unit_energy"), "is not used: the energy of cells follows from their model"
+    if file.is_imc and file.imc_type != "analog" and file.adc_resolution:
+        yield (*at, "adc_resolution"), "is not used: only an analog array has converters"
+    if not file.is_imc and file.adc_resolution:
+        yield (*at, "adc_resolution"), "belongs to an array with `is_imc: true`"
 
 
 def _in_memory(reader: Reader, at: Location, file: ArrayFile) -> InMemoryCompute | None:

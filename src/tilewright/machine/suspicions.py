@@ -2,22 +2,45 @@
 
 from collections.abc import Iterable, Iterator
 from itertools import pairwise
-from math import prod
 
 from tilewright.document import Location, dotted
 from tilewright.errors import Problem
-from tilewright.machine.model import SCRATCHPAD_BITS, WEIGHTS, Core, Machine, Memory
+from tilewright.machine.ignored import idle_parts, ignored_keys
+from tilewright.machine.model import (
+    INPUT_OPERANDS,
+    OUTPUT_OPERAND,
+    SCRATCHPAD_BITS,
+    Machine,
+    Memory,
+)
 from tilewright.machine.reader import MachineReading
 from tilewright.units import format_bits
 
+EVERY_OPERAND = (*INPUT_OPERANDS, OUTPUT_OPERAND)
+FEW_BITS = 1024
+"""A register file of one unit has no more than so many."""
 
-def suspicious(reading: MachineReading) -> Iterator[Problem]:
-    """Warnings, each with the figures that make it suspicious."""
+
+def suspicious(reading: MachineReading, *, is_sound: bool) -> Iterator[Problem]:
+    """Warnings, each with the figures that make it suspicious.
+
+    What is idle in a file with errors may have its work once they are mended: of a file that is
+    not sound, nothing is said about it.
+    """
     machine = reading.machine
     if machine is None:
         return
     for memory in machine.memories:
         yield from _memory_warnings(reading, machine, memory)
+    for part in (*ignored_keys(machine), *(idle_parts(machine) if is_sound else ())):
+        at = part.at
+        if at[0] == "memories":
+            at = (*reading.places[str(at[1])], *at[2:])
+        yield _warning(reading, at, part.why, part.hint)
+    if is_sound:
+        yield from _misplaced_links(reading, machine)
+        yield from _odd_sinks(reading, machine)
+        yield from _shared_registers(reading, machine)
     yield from _dear_registers(reading, machine)
     yield from _falling_energy(reading, machine)
 
@@ -30,10 +53,6 @@ def _memory_warnings(
     reading: MachineReading, machine: Machine, memory: Memory
 ) -> Iterator[Problem]:
     place = reading.places[memory.name]
-    idle = [port.name for port in memory.ports if not port.uses]
-    if idle and len(idle) < len(memory.ports):
-        text = f"{', '.join(idle)}: declared and never used"
-        yield _warning(reading, (*place, "ports"), text, "give it an operand, or remove it")
     wide = [port for port in memory.ports if port.bits_per_cycle > memory.size_bits]
     if wide:
         text = (
@@ -42,32 +61,49 @@ def _memory_warnings(
             f"more than the {memory.size_bits} bits that the memory has"
         )
         yield _warning(reading, place, text, "check size (in bits) and bandwidth")
-    if memory.latency_cycles > 1:
-        text = f"latency of {memory.latency_cycles} cycles is never used by ZigZag's model"
-        hint = "a machine's `dma` entry has a `setup` time that is used"
-        yield _warning(reading, (*place, "latency"), text, hint)
-    cores = [core for core in machine.cores if memory in machine.levels(core)]
-    if (
-        memory.bypass
-        and WEIGHTS in memory.operands
-        and not any(_leads_past(machine, core, memory) for core in cores)
-    ):
-        text = "nothing can be read past it: weights come from no external memory above"
-        yield _warning(reading, (*place, "bypass"), text, "remove it")
-    missing = [d for d, _ in cores[0].array.dims if d not in memory.served_dims] if cores else []
-    if memory.role == "external" and missing and cores:
-        copies = prod(cores[0].array.sizes[dim] for dim in missing)
-        text = f"does not serve {', '.join(missing)}: there are {copies} of this memory"
-        yield _warning(reading, (*place, "served_dimensions"), text, "list every array dimension")
 
 
-def _leads_past(machine: Machine, core: Core, memory: Memory) -> bool:
-    """Whether weights lie in an external memory above a scratchpad that they may go past."""
-    chain = machine.chain(core, WEIGHTS)
-    if memory not in chain or memory.role != "scratchpad":
-        return False
-    above = chain[chain.index(memory) + 1 :]
-    return any(m.role == "external" and m.port(WEIGHTS, "tl") is not None for m in above)
+def _shared_registers(reading: MachineReading, machine: Machine) -> Iterator[Problem]:
+    """Memories of few bits beside the array of which there is one for all units."""
+    core = machine.cores[0]
+    nearest = {chain[0].name for o in EVERY_OPERAND if (chain := machine.chain(core, o))}
+    for memory in machine.levels(core):
+        serves_all = all(dim in memory.served_dims for dim, _ in core.array.dims)
+        is_small = memory.size_bits <= FEW_BITS and memory.name in nearest
+        if serves_all and is_small and core.array.units > 1:
+            place = (*reading.places[memory.name], "served_dimensions")
+            text = (
+                f"all {core.array.units} units share these {memory.size_bits} bits, "
+                f"{memory.size_bits / core.array.units:.4g} each"
+            )
+            hint = f"[] gives every unit {memory.size_bits} bits of its own"
+            yield _warning(reading, place, text, hint)
+
+
+def _misplaced_links(reading: MachineReading, machine: Machine) -> Iterator[Problem]:
+    """Links that connect nothing, and meshes of another size than what they connect."""
+    counts = {core.name: core.count for core in machine.cores}
+    for core in machine.cores:
+        counts.update({memory.name: core.count for memory in core.memories})
+    for i, link in enumerate(machine.links):
+        if not link.connects:
+            text = "is empty, so the link connects nothing"
+            yield _warning(reading, ("links", i, "connects"), text, "list memories or cores")
+        places, stations = link.rows * link.columns, sum(counts.get(n, 1) for n in link.connects)
+        if link.kind == "mesh" and link.connects and places != stations:
+            text = f"{link.rows} x {link.columns} = {places} places for {stations} to connect"
+            yield _warning(reading, ("links", i, "rows"), text, "check `rows` and `columns`")
+        if link.kind != "mesh" and places > 1:
+            text = f"a {link.kind} has no rows and columns"
+            yield _warning(reading, ("links", i, "rows"), text, "write kind: mesh, or remove them")
+
+
+def _odd_sinks(reading: MachineReading, machine: Machine) -> Iterator[Problem]:
+    """Sinks that are of a kind that takes no results."""
+    for i, sink in enumerate(machine.sinks):
+        if sink.kind in ("sensor", "rom"):
+            text = f"a {sink.kind} takes no results"
+            yield _warning(reading, ("sinks", i, "kind"), text, "write noc, host or dram")
 
 
 def _readable(memories: Iterable[Memory]) -> list[Memory]:

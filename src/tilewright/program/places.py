@@ -7,6 +7,7 @@ from functools import cache, cached_property
 from typing import Literal
 
 from tilewright.errors import InputError, Problem
+from tilewright.machine.ignored import LINKED_CORES, ignored_lines
 from tilewright.machine.model import (
     INPUT_OPERANDS,
     OUTPUT_OPERAND,
@@ -25,10 +26,6 @@ READ: tuple[Direction, ...] = ("tl", "th")
 WRITE: tuple[Direction, ...] = ("fh", "fl")
 ONCE = ("sensor", "noc")
 """Kinds of source that hand out every value once."""
-
-LINKED_CORES = 16
-"""With more cores, nothing is moved from one core's scratchpads to another's: there would be as
-many routes as pairs of cores."""
 
 IDLE_PARTS = 4
 """If one of so many parts of a port's width would be idle, one transfer more shares it."""
@@ -160,7 +157,7 @@ def places_of(machine: Machine) -> Places:
         spaces=spaces,
         engines=tuple(engines),
         routes=routes,
-        assumptions=(*assumed, *_idle(machine.dma, routes), *_assumptions(machine, core)),
+        assumptions=(*assumed, *_assumptions(machine, core), *ignored_lines(machine)),
     )
 
 
@@ -197,12 +194,8 @@ def _assumptions(machine: Machine, core: Core) -> Iterator[str]:
         yield (
             f"no vector unit is declared: 16 lanes at {core.array.mac_pj:g} pJ an operation serve"
         )
-    if len(machine.cores) > 1:
-        yield f"only cores of the kind {core.name!r} are used"
     if core.count > 1:
         yield "a transfer can write the same bytes to several cores at once"
-    if machine.links:
-        yield f"nothing goes over the links {', '.join(link.name for link in machine.links)}"
     if any(memory.leakage_pw_per_bit for memory in machine.levels(core)):
         yield "leakage is not counted"
 
@@ -262,14 +255,6 @@ def _dma(machine: Machine, core: Core) -> tuple[tuple[DmaEngine, ...], list[str]
         name="dma", ports=1, queues=1, bits_per_cycle=max(widths), setup_cycles=0, routes=()
     )
     return (engine,), [f"no DMA engine is declared: one of {max(widths)} bit a cycle serves"]
-
-
-def _idle(dma: tuple[DmaEngine, ...], routes: Mapping[tuple[str, str], Route]) -> Iterator[str]:
-    """Declared engines that serve no route: wider ones do, or memories lack a port."""
-    used = {route.engine for route in routes.values()}
-    idle = [e.name for e in dma if not any(_queue(e, queue) in used for queue in range(e.queues))]
-    if idle:
-        yield f"the DMA engines {', '.join(idle)} are never used"
 
 
 def _queue(engine: DmaEngine, queue: int) -> str:

@@ -68,7 +68,9 @@ def test_kinds_of_core_keep_their_own_arrays_and_share_what_stands_outside() -> 
     assert (a.vector, b.vector) == (None, VectorUnit(lanes=4, op_pj=0.1))
     assert [m.name for m in machine.levels(a)] == ["reg", "bank", "ddr"]
     assert [m.name for m in machine.levels(b)] == ["other", "ddr"]
-    assert messages(two_kinds()) == []
+    assert messages(two_kinds()) == [
+        "warning: cores.b: is not used: only cores of the kind 'a', the first listed, compute"
+    ]
 
 
 def test_a_cores_memories_below_a_shared_one_are_not_its_top() -> None:
@@ -139,7 +141,12 @@ def test_engines_links_and_ends_arrive_with_their_values() -> None:
             {"name": "host", "kind": "host", "memory": "ddr", "operands": ["O"]},
         ],
     }
-    assert messages(data) == []
+    assert [message.partition(": ")[2].partition(":")[0] for message in messages(data)] == [
+        "links[0]",  # nothing goes over it
+        "links[0].rows",  # six places for a core and a memory
+        "sources[0]",  # inputs come from ddr
+        "sinks[0]",  # and results go there
+    ]
     machine = machine_of(data)
     (engine,), (link,) = machine.dma, machine.links
     assert (engine.ports, engine.queues, engine.bits_per_cycle, engine.setup_cycles) == (

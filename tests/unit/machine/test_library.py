@@ -36,6 +36,7 @@ TRUE_TO_SOURCE = {
         "memories.rf_64B_A.r_cost: a register of 64 B at 125 fJ a bit is dearer than sram_8KB",
         "memories.rf_64B_W.r_cost: a register of 64 B at 125 fJ a bit is dearer than sram_8KB",
     ],
+    "seneca": ["links[0]: nothing goes over the link noc"],
 }
 """Warnings that stay because the suspicious figure is the source's own."""
 
@@ -226,10 +227,11 @@ def test_shram_is_cut_into_whole_granules(
 ) -> None:
     """2 banks of 1 KiB serve the output unit and 2 the look-up tables, the rest is shared out."""
     inputs, accumulators = memory(name, "shram_inputs"), memory(name, "shram_accumulators")
-    assert inputs.size_bytes == inputs.banks * 1024
-    assert accumulators.size_bytes == accumulators.banks * 1024
-    assert inputs.banks % input_granule == accumulators.banks % accumulator_granule == 0
-    spare = banks - 4 - inputs.banks - accumulators.banks
+    input_banks, input_rest = divmod(inputs.size_bytes, 1024)
+    accumulator_banks, accumulator_rest = divmod(accumulators.size_bytes, 1024)
+    assert input_rest == accumulator_rest == 0
+    assert input_banks % input_granule == accumulator_banks % accumulator_granule == 0
+    spare = banks - 4 - input_banks - accumulator_banks
     assert 0 <= spare < input_granule
     assert widths(inputs)["I1", "tl"][0] == 8 * micro_block
     assert widths(accumulators)["O", "fl"][0] == 32 * micro_block
@@ -319,7 +321,6 @@ def test_a_mac_of_seneca_costs_what_its_instructions_cost() -> None:
 def test_seneca_leaks_and_talks_over_a_mesh() -> None:
     assert memory("seneca", "registers").leakage_pw_per_bit == 600
     assert memory("seneca", "data_memory").leakage_pw_per_bit == 10
-    assert memory("seneca", "data_memory").banks == 8
     (noc,) = machine("seneca").links
     assert (noc.kind, noc.multicast) == ("mesh", True)
     assert noc.pj_per_bit_hop == pytest.approx(2 / 32)
