@@ -177,8 +177,8 @@ def _roles(machine: Machine, core: Core, memory: Memory) -> Iterator[Ignored]:
         letters = ", ".join(operands)
         if memory.role == "scratchpad":
             why = (
-                f"is a second level of scratchpads for {letters}: buffers lie in {keeper_name}, and "
-                "here data come and go as mappings say, without transfers, addresses and DMA engines"
+                f"is a second level of scratchpads for {letters}: buffers lie in {keeper_name}; "
+                "here, data come and go as mappings say, without transfers, addresses and engines"
             )
         else:
             why = f"is not used for {letters}: all of it lies in {keeper_name} above"
