@@ -73,6 +73,7 @@ def plan_(  # noqa: PLR0913  # one parameter per flag
     def run() -> None:
         from tilewright.machine.limits import with_memory_limits
         from tilewright.machine.load import load_machine
+        from tilewright.machine.order import order_named
         from tilewright.mapping.obstacles import refuse_impossible
         from tilewright.network.load import load_network
 
@@ -82,7 +83,8 @@ def plan_(  # noqa: PLR0913  # one parameter per flag
             graph = load_network(network, dims=sizes(dims), bits=bits)
             whole = load_machine(machine)
         # The planner looks, too: here, a refusal need not wait until it is imported.
-        refuse_impossible(graph, with_memory_limits(whole, sized))
+        with order_named(whole):
+            refuse_impossible(graph, with_memory_limits(whole, sized))
         from tilewright.planner import PlanOptions, plan
         from tilewright.report.plan import plan_figures, plan_view
 

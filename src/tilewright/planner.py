@@ -10,6 +10,7 @@ from tilewright.errors import InfeasibleError
 from tilewright.garbage import without_garbage_collection
 from tilewright.machine.limits import with_memory_limits
 from tilewright.machine.model import OUTPUT_OPERAND, Machine
+from tilewright.machine.order import order_named
 from tilewright.mapping.obstacles import refuse_impossible
 from tilewright.mapping.search import Objective, SearchOptions
 from tilewright.network.graph import Network, Op
@@ -99,7 +100,11 @@ def plan(
         KeyboardInterrupt: the search was interrupted before it had any plan; later, the best plan
             so far is returned, marked as `interrupted`.
     """
-    options = options or PlanOptions()
+    with order_named(machine):
+        return _plan(network, machine, options or PlanOptions(), watcher)
+
+
+def _plan(network: Network, machine: Machine, options: PlanOptions, watcher: Watcher) -> Plan:
     limited = with_memory_limits(machine, options.memory_limits)
     refuse_impossible(network, limited)
     best_so_far = BestSoFar(options)

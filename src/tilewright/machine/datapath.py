@@ -20,8 +20,8 @@ from tilewright.machine.model import (
     Machine,
     Memory,
     bottom_up,
-    inversions,
 )
+from tilewright.machine.order import listed_top_down
 from tilewright.machine.ports import (
     MEANING,
     ORDER,
@@ -32,7 +32,6 @@ from tilewright.machine.ports import (
     written_bits,
 )
 from tilewright.machine.reader import MachineReading
-from tilewright.units import format_bits
 
 _ROLE_OF = {"I1": "inputs", "I2": "weights", "O": "outputs"}
 _MIXED: Mapping[Direction, Direction] = {"fh": "fl", "tl": "th"}
@@ -358,18 +357,16 @@ def _order_warnings(reading: MachineReading, machine: Machine) -> Iterator[Probl
         return  # the order would lack a memory
     for core in machine.cores:
         levels = machine.levels(core)
-        found = next(inversions(levels), None)
+        found = listed_top_down(machine, core)
         if found is None:
             continue
-        lower, upper, operand = found
+        lower, upper, text = found
         at, other = reading.places[lower.name], reading.places[upper.name]
         listed = [m for m in levels if reading.places[m.name][:-1] == at[:-1]]
         right = ", ".join(m.name for m in bottom_up(listed))
         yield reading.document.problem(
             at,
-            f"memories are listed top-down: {lower.name} ({format_bits(lower.size_bits)}) stands "
-            f"below {upper.name} ({format_bits(upper.size_bits)}) on the way of {operand}, and the "
-            "first listed is taken as the one next to the array",
+            text,
             severity="warning",
             hint=f"write {dotted(at[:-1])} in the order: {right}"
             if at[:-1] == other[:-1]

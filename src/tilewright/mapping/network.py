@@ -8,6 +8,7 @@ from typing import Literal
 
 from tilewright.errors import InfeasibleError, InputError, Problem
 from tilewright.machine.model import Core, Machine, VectorUnit
+from tilewright.machine.order import order_named
 from tilewright.mapping.attach import attach
 from tilewright.mapping.constraints import DEFAULT_LINKS, Constraint, constraint_for
 from tilewright.mapping.evaluate import Setup, cost_of, evaluate_loops
@@ -135,7 +136,13 @@ def map_network(
     Raises:
         InfeasibleError: some ops have no mapping; every one of them says why.
     """
-    how = how or MapOptions()
+    with order_named(machine):
+        return _mapped_network(network, machine, how or MapOptions(), progress)
+
+
+def _mapped_network(
+    network: Network, machine: Machine, how: MapOptions, progress: Callable[[int, int], None]
+) -> MappedNetwork:
     if how.model == "tilewright" and not how.constraints:
         refuse_too_wide(network, machine)
     mapper = _Mapper(network, machine, how)
