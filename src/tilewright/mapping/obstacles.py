@@ -51,7 +51,7 @@ def multiplier_problems(network: Network, machine: Machine) -> Iterator[Problem]
     limits = core.array.input_bits
     if core.model is not None:
         # An op that an Ethos-U cannot run is left to its vector unit, if others are its own.
-        wide = [op for op in ops if max(_bits(op, network)) > ETHOS_U_BITS]
+        wide = [op for op in ops if is_too_wide(op, network)]
         if wide and len(wide) == len(ops):
             bits = max(max(_bits(op, network)) for op in wide)
             what = f"an Ethos-U multiplies no elements of more than {ETHOS_U_BITS} bit"
@@ -62,6 +62,11 @@ def multiplier_problems(network: Network, machine: Machine) -> Iterator[Problem]
             needed = " x ".join(str(bits) for bits in _bits(wide[0], network))
             what = f"the multipliers take {limits[0]} x {limits[1]} bit"
             yield _too_wide(what, wide, f"{needed} bit", min(limits))
+
+
+def is_too_wide(op: Op, network: Network) -> bool:
+    """Whether an op multiplies elements that no Ethos-U does."""
+    return is_mac(op.kind) and max(_bits(op, network)) > ETHOS_U_BITS
 
 
 def _exceeds(bits: tuple[int, int], limits: tuple[int, int]) -> bool:

@@ -19,6 +19,7 @@ from tilewright.mapping.nest import (
     with_partial_sums,
 )
 from tilewright.mapping.network import default_vector_unit
+from tilewright.mapping.obstacles import is_too_wide
 from tilewright.mapping.search import Mapped, SearchOptions
 from tilewright.mapping.tile_search import (
     fewest_steps,
@@ -287,7 +288,8 @@ class TileCosts:
         tile = tile_nest(nest, lengths, unfinished=sums.unfinished)
         key = (tile, hierarchy, sums, is_timed)
         if key not in self._found:
-            mapped = self._mapped(nest, tile, hierarchy, is_timed=is_timed)
+            is_left = self.core_model is not None and is_too_wide(op, self.network)
+            mapped = None if is_left else self._mapped(nest, tile, hierarchy, is_timed=is_timed)
             if mapped is None and self.core_model is not None:
                 self._found[key] = self._without_mapping(tile)
                 return self._found[key]
