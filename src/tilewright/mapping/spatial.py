@@ -256,8 +256,13 @@ def _replaced(factors: _Factors, new: Mapping[tuple[str, str], int]) -> _Factors
     }
 
 
-def violations(nest: LoopNest, hierarchy: Hierarchy, unrolling: Unrolling) -> Iterator[str]:
-    """What is wrong with an unrolling: nothing yielded means that the array can run it."""
+def violations(
+    nest: LoopNest, hierarchy: Hierarchy, unrolling: Unrolling, *, may_idle: bool = False
+) -> Iterator[str]:
+    """What is wrong with an unrolling: nothing yielded means that the array can run it.
+
+    With `may_idle` several dims together may have more units for a loop than it has iterations.
+    """
     array = hierarchy.array.sizes
     if sorted(dim for dim, _ in unrolling) != sorted(array):
         yield f"array dims {[dim for dim, _ in unrolling]} are not {list(array)}"
@@ -271,7 +276,7 @@ def violations(nest: LoopNest, hierarchy: Hierarchy, unrolling: Unrolling) -> It
                 yield f"{dim} unrolls {loop} by {factor}"
     for loop, size in nest.dims:
         total = prod(factor for _, pairs in unrolling for name, factor in pairs if name == loop)
-        if total > size:
+        if total > size and not may_idle:
             yield f"{loop} has {size} iterations, {total} are unrolled"
     for operand in nest.operands:
         yield from _overfed(nest, hierarchy, unrolling, operand)

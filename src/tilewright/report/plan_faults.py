@@ -79,6 +79,7 @@ _FILE: Mapping[str, Any] = {
             **{key: ["text"] for key in ("fused", "reads", "writes")},
         }
     ],
+    "mappings": ["text"],
     "mapping_costs": [
         {
             "macs": "int",
@@ -221,6 +222,9 @@ def _shape_faults(data: Any, shape: Any, place: str) -> Iterator[str]:
 def _reference_faults(data: Mapping[str, Any]) -> Iterator[str]:
     """Numbers and names that lead nowhere, and tiles that are none of their op."""
     buffers, tasks = data["buffer_list"], data["task_list"]
+    if len(data["mappings"]) != len(data["mapping_costs"]):
+        counts = len(data["mappings"]), len(data["mapping_costs"])
+        yield f"mapping_costs: there are {counts[1]}, and {counts[0]} mappings"
     spaces = {space["name"] for space in data["spaces"]}
     engines = {engine["name"] for engine in data["engines"]}
     dims = {op["name"]: dict(op["dims"]) for op in data["op_list"]}

@@ -112,7 +112,7 @@ def record_of(plan: Plan, figures: Mapping[str, Any]) -> PlanRecord:
     return PlanRecord(
         figures=figures,
         timetable=plan.timetable,
-        tiles=tuple(_tile_of(mapped) for mapped in plan.program.mappings),
+        tiles=tuple(tile_figures(mapped) for mapped in plan.program.mappings),
         ops=tuple(_ops_of(plan)),
         limits=_limits(plan.machine, plan.program),
         cascades=cascades_of(plan),
@@ -195,7 +195,8 @@ def _no_number(text: str) -> float:
     raise ValueError(f"there is {text} where a number should be")
 
 
-def _tile_of(mapped: Mapped) -> TileFigures:
+def tile_figures(mapped: Mapped) -> TileFigures:
+    """Where the cycles and the energy of a mapping go."""
     cost, improved = mapped.cost, improved_cycles(mapped)
     return TileFigures(
         macs=cost.macs,

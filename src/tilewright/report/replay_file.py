@@ -1,7 +1,6 @@
 """Replaying a plan from its file: what it says of itself is compared with network and machine."""
 
 from collections.abc import Mapping
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -10,10 +9,9 @@ from tilewright.machine.load import load_machine
 from tilewright.machine.model import Machine
 from tilewright.network.graph import Network
 from tilewright.network.load import load_network
-from tilewright.replay.verify import Verified, verify
+from tilewright.replay.verify import Verified
 from tilewright.report.plan_faults import faults_told, refuse_faults
-from tilewright.report.plan_machine import machine_problems
-from tilewright.report.plan_totals import total_problems
+from tilewright.report.plan_replay import replayed
 from tilewright.report.record import read_record
 
 
@@ -39,11 +37,7 @@ def replay_file(
         network = _planned_network(record.figures, model, dims, bits)
         machine = _named_machine(record.figures["source"]["machine"])
     with faults_told(plan):
-        found = verify(record.timetable, network, machine=machine, seed=seed, input_file=input_file)
-        wrong = [*found.problems, *total_problems(record, network)]
-        if machine is not None:
-            wrong += machine_problems(record, machine)
-    return replace(found, problems=tuple(wrong))
+        return replayed(record, network, machine, seed=seed, input_file=input_file)
 
 
 def _planned_network(
