@@ -28,6 +28,9 @@ LAST_RESORTS: Final[tuple[RungName, ...]] = (
 )
 """What is tried, in this order, where no tiling fits and nothing can wait outside."""
 
+SUMS_OF_RUNGS = "accumulators of a pool are as wide as its result, other sums at least 16 bit"
+"""What a plan of a rung assumes beside what is assumed of its machine."""
+
 
 def plan_of_rung(
     prepared: Prepared, name: RungName, options: PlanOptions, watcher: Watcher
@@ -107,7 +110,7 @@ def _plan(prepared: Prepared, run: Run, options: PlanOptions, watcher: Watcher) 
         roofline=roofline,
         assumptions=(
             *places.assumptions,
-            "accumulators of a pool are as wide as its result, other sums at least 16 bit",
+            SUMS_OF_RUNGS,
         ),
     )
 

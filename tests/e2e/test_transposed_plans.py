@@ -1,6 +1,8 @@
 """Transposed convolutions: every element of the result is written, and windows that overlap are
 made row by row."""
 
+from pathlib import Path
+
 import pytest
 from tests.small_machines import Small, small_machine
 from tests.strip_cases import in_strips, stretches
@@ -14,6 +16,8 @@ from tilewright.network.zoo import layers
 from tilewright.replay.check import problems
 from tilewright.replay.verify import verify
 from tilewright.report.cascades import cascades_of
+from tilewright.report.plan_replay import replayed
+from tilewright.report.record import read_record
 from tilewright.strategy.patches import patched
 
 SHAPES = {
@@ -82,6 +86,17 @@ def test_windows_that_overlap_are_cut_along_rows_and_columns(window: Window) -> 
         for f in range(window.kernel)
     ]
     assert macs(network.ops[0], network) == 8 * 4 * sum(0 <= at < size for at in places) ** 2
+
+
+@pytest.mark.parametrize("window", OVERLAPPING.values(), ids=OVERLAPPING.keys())
+def test_a_replay_accepts_the_file_of_a_plan_that_passed_its_check(
+    window: Window, tmp_path: Path
+) -> None:
+    """A mapping goes over the input: it has fewer points than its tile."""
+    network = transposed(window, channels=8, kernels=4, size=12)
+    plan = tilewright.plan(network, small_machine(Small(size_bytes=400)))
+    plan.save(tmp_path)
+    assert replayed(read_record(tmp_path), network, plan.machine).problems == ()
 
 
 def decoder(window: Window, rows: int = 12, columns: int = 12) -> Network:

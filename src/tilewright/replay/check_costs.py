@@ -88,7 +88,7 @@ def cost_problems(
             moved = _moved(program, network, work, tile)
             yield from _elsewhere(program, model, work, moved)
         if task.kind == "compute":
-            yield from _on_another_unit(task, model, has_mappings)
+            yield from _on_another_unit(work, model, has_mappings)
         if machine is not None and any(sums):
             yield from _narrow_sums(program, machine, task, op)
         kind = task.op, task.fused, strip_of(task), shape_of(tile), passing, task.mapping
@@ -115,8 +115,12 @@ def _narrow_sums(program: Program, machine: Machine, task: Task, op: Op) -> Iter
             )
 
 
-def _on_another_unit(task: Task, model: CoreCycles | None, has_mappings: bool) -> Iterator[Problem]:
-    """An array runs by mappings, unless a model says how; then it does everything."""
+def _on_another_unit(
+    work: _Work, model: CoreCycles | None, has_mappings: bool
+) -> Iterator[Problem]:
+    """An array runs by mappings, unless a model says how; then it does everything. Vector units do
+    what is no product."""
+    task = work.task
     is_modelled = not has_mappings if model is None else model.is_modelled
     if CORE.fullmatch(task.engine):
         if task.mapping is None and not is_modelled:
@@ -125,6 +129,11 @@ def _on_another_unit(task: Task, model: CoreCycles | None, has_mappings: bool) -
         yield Problem(
             message=f"task {task.name} is on {task.engine}, and {model.machine.name} runs all ops "
             "on its arrays"
+        )
+    elif KIND_CLASSES[work.op.kind] == "mac" and CORE.match(task.engine):
+        yield Problem(
+            message=f"task {task.name} does {work.op.name}, a {work.op.kind}, on {task.engine}: "
+            "products are an array's work"
         )
 
 

@@ -174,6 +174,9 @@ def plan_faults(data: Any) -> Iterator[str]:
     shape = list(_shape_faults(data, _FILE, ""))
     yield from shape
     if not shape:
+        counts = len(data["mappings"]), len(data["mapping_costs"])
+        if counts[0] != counts[1]:
+            yield f"mapping_costs: there are {counts[1]}, and {counts[0]} mappings"
         yield from _reference_faults(data)
 
 
@@ -222,9 +225,6 @@ def _shape_faults(data: Any, shape: Any, place: str) -> Iterator[str]:
 def _reference_faults(data: Mapping[str, Any]) -> Iterator[str]:
     """Numbers and names that lead nowhere, and tiles that are none of their op."""
     buffers, tasks = data["buffer_list"], data["task_list"]
-    if len(data["mappings"]) != len(data["mapping_costs"]):
-        counts = len(data["mappings"]), len(data["mapping_costs"])
-        yield f"mapping_costs: there are {counts[1]}, and {counts[0]} mappings"
     spaces = {space["name"] for space in data["spaces"]}
     engines = {engine["name"] for engine in data["engines"]}
     dims = {op["name"]: dict(op["dims"]) for op in data["op_list"]}

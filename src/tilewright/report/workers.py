@@ -1,5 +1,7 @@
 """Which unit runs an op: a core's model may leave what is the array's work to its vector unit."""
 
+from collections.abc import Sequence
+
 from tilewright.planner import Plan
 from tilewright.program.model import Task
 
@@ -19,11 +21,12 @@ def left_to_vector(plan: Plan) -> tuple[str, ...]:
 
 def assumed(plan: Plan) -> list[str]:
     """What a reader of the plan has to know of its machine, in sentences."""
-    left = left_to_vector(plan)
-    if not left:
-        return list(plan.assumptions)
-    more = f" and {len(left) - 1} more" if len(left) > 1 else ""
-    return [
-        *plan.assumptions,
-        f"op {left[0]!r}{more}: the array cannot run this, the vector unit does",
-    ]
+    return [*plan.assumptions, *left_told(left_to_vector(plan))]
+
+
+def left_told(ops: Sequence[str]) -> list[str]:
+    """A sentence about ops that are left to the vector unit, if there are any."""
+    if not ops:
+        return []
+    more = f" and {len(ops) - 1} more" if len(ops) > 1 else ""
+    return [f"op {ops[0]!r}{more}: the array cannot run this, the vector unit does"]

@@ -12,7 +12,7 @@ from tilewright.machine.model import Array, Core, Machine, Memory, Port, PortKin
 from tilewright.network.build import NetworkBuilder
 from tilewright.network.graph import Network
 from tilewright.network.moves import transpose
-from tilewright.network.nests import elementwise
+from tilewright.network.nests import elementwise, matmul
 from tilewright.planner import Plan
 from tilewright.program.model import Access, Charge, Task, Timetable
 from tilewright.replay.check import problems
@@ -346,4 +346,23 @@ def test_sums_that_wait_are_as_wide_as_the_array_makes_them() -> None:
     assert (
         "task fc4 [C0:8] has sums of 16 bits, and buffer fc4 partial sums has 167 bytes for 84 of "
         "them" in messages
+    )
+
+
+def test_products_are_the_work_of_an_array() -> None:
+    builder = NetworkBuilder("net")
+    builder.tensor("x", (4, 8), bits=8, role="input")
+    builder.tensor("w", (8, 2), bits=8, role="constant")
+    builder.op("product", "matmul", matmul((4, 8), (8, 2)), ["x", "w"], {"y": (8, "")})
+    draft = Draft(spaces=(DRAM, replace(CMX, reserved=())))
+    x, w = draft.buffer("x@cmx[0]", WHOLE, 0), draft.buffer("w@cmx[0]", ((0, 8), (0, 2)), 32)
+    y = draft.buffer("y@cmx[0]", ((0, 4), (0, 2)), 48)
+    tile = (("D", 0, 4), ("K", 0, 2), ("C", 0, 8))
+    reads = Access(x, WHOLE), Access(w, ((0, 8), (0, 2)))
+    writes = (Access(y, ((0, 4), (0, 2))),)
+    draft.task("product", ("core[0].vector", 0, 64), reads, writes, tile=tile)
+    found = problems(draft.timetable(), builder.finish(["y"]), machine("read_write"))
+    assert (
+        "task product does product, a matmul, on core[0].vector: products are an array's work"
+        in [problem.message for problem in found]
     )

@@ -110,10 +110,6 @@ def test_a_replay_refuses_a_file_with_another_total(tmp_path: Path) -> None:
     assert "totals.cycles of the plan file is 1" in found.output
 
 
-def mapping_of_others(data: Data) -> None:
-    data["mapping_costs"][first_mapped(data)["mapping"]]["macs"] += 1
-
-
 @pytest.mark.parametrize(
     ("change", "message"),
     [
@@ -143,7 +139,6 @@ def mapping_of_others(data: Data) -> None:
             lambda data: data["bounds"].update(traffic_bytes=10**6),
             "bounds.traffic_bytes of the plan file is 1000000, and the plan takes ",
         ),
-        (mapping_of_others, " points, and its mapping is one of "),
     ],
 )
 def test_counts_and_bounds_that_no_plan_goes_with(
