@@ -231,6 +231,7 @@ def _role(memory: Memory, dims: tuple[str, ...], *, is_top: bool) -> MemoryRole:
     """The rule for a file that does not say: see `SCRATCHPAD_BITS` and `EXTERNAL_BITS`."""
     if is_top and memory.size_bits >= EXTERNAL_BITS:
         return "external"
-    if set(dims) <= set(memory.served_dims) and memory.size_bits >= SCRATCHPAD_BITS:
-        return "scratchpad"
-    return "scratchpad" if is_top else "local"
+    if memory.size_bits < SCRATCHPAD_BITS:
+        # Registers, also where a source fills them: the array reads what streams through them.
+        return "local"
+    return "scratchpad" if is_top or set(dims) <= set(memory.served_dims) else "local"

@@ -7,6 +7,7 @@ from math import inf
 
 from tilewright.network.graph import Network, Op, Operand, Role
 from tilewright.program.boxes import Ranges, around, covering, meet, size_bytes, touched, whole
+from tilewright.program.coming_once import loops_read_together
 from tilewright.program.homes import Homes
 from tilewright.program.model import Box
 from tilewright.program.places import Places
@@ -27,6 +28,8 @@ class Shares:
     apart: tuple[tuple[tuple[int, int], ...], ...]
     """By stage, for each input and result, how many parts cores have of it, and the bytes of the
     largest."""
+    uncut: tuple[frozenset[str], ...]
+    """By stage, loops that tiles do not cut: they would read again what comes once."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,6 +78,7 @@ def shared_out(
         parts=tuple(parts),
         boxes=boxes_read(homes, stages, parts),
         apart=tuple([_apart(homes, stage, own) for stage, own in zip(stages, parts, strict=True)]),
+        uncut=tuple([loops_read_together(homes, stage) for stage in stages]),
     )
 
 
@@ -129,7 +133,9 @@ def shares(
     ]
     once = _coming_once(homes, stage)
     if once:
-        found = [share for share in found if _is_read_apart(homes, once, _parts(full, share))]
+        found = [
+            share for share in found if _is_read_apart(homes, stage, once, _parts(full, share))
+        ]
     # Of those that take the same, the first loop's.
     best = min(found, key=lambda share: share.cycles, default=None)
     return (full,) if best is None else _parts(full, best)
@@ -151,9 +157,11 @@ def _coming_once(homes: Homes, stage: Stage) -> list[Operand]:
     return [o for o, root in zip(stage.inputs, roots, strict=True) if root.role == "input"]
 
 
-def _is_read_apart(homes: Homes, operands: Sequence[Operand], parts: Sequence[Ranges]) -> bool:
+def _is_read_apart(
+    homes: Homes, stage: Stage, operands: Sequence[Operand], parts: Sequence[Ranges]
+) -> bool:
     """Whether nothing is read twice: no two cores read the same elements, or all the same ones,
-    which come to them at once; what others read too is not told apart."""
+    which are brought to them at once; what others read too is not told apart."""
     if len(parts) == 1:
         return True
     tensors = [operand.tensor for operand in operands]
@@ -163,7 +171,8 @@ def _is_read_apart(homes: Homes, operands: Sequence[Operand], parts: Sequence[Ra
     for operand in operands:
         shape = homes.network.by_name[operand.tensor].shape
         boxes = [touched(operand, part, shape) for part in parts]
-        is_shared = all(box == boxes[0] for box in boxes)
+        is_brought = not homes.is_read_outside(stage, operand)
+        is_shared = is_brought and all(box == boxes[0] for box in boxes)
         if not is_shared and any(meet(*both) for both in combinations(boxes, 2)):
             return False
     return True

@@ -325,7 +325,7 @@ class Emitter:
             fused=() if tile.sums.unfinished else uses.fused,
             tile=tile.spans,
             mapping=cost.mapping,
-            ports=self._task_costs.streamed_ports(reads, writes) if uses.streams else (),
+            ports=self._task_costs.held(uses, reads, writes),
             charges=cost.charges,
         )
 

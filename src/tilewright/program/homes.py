@@ -4,16 +4,20 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from tilewright.machine.model import OUTPUT_OPERAND, WEIGHTS, Memory
+from tilewright.errors import Problem
+from tilewright.machine.model import INPUT_OPERANDS, OUTPUT_OPERAND, WEIGHTS, Memory
 from tilewright.network.graph import Network, Operand
 from tilewright.program.boxes import Ranges, shifted, touched, whole
 from tilewright.program.model import Box, Route, Space
 from tilewright.program.places import Places
 from tilewright.program.stages import Stage, Storage
-from tilewright.program.tile_cost import CARRIERS
+from tilewright.program.streams import CARRIERS, Stream, stream_of
 
 ANYWHERE = ""
 """Instead of a memory's name: whatever scratchpad holds the tensor."""
+
+GIVEN = ("input", "constant")
+"""Roles of what is not made."""
 
 SMALL_SHARE = 16
 """A constant beside the weights comes whole if it takes no more than this part of a memory."""
@@ -65,7 +69,7 @@ class Homes:
         if stage.worker == "array" and operand.name in CARRIERS:
             carrier = CARRIERS[operand.name]
         elif constant:
-            carrier = "I2" if self.places.home("I2") is not None else "I1"
+            return self._of_constants(operand.tensor)
         elif any(operand.tensor == o.tensor for o in stage.results):
             carrier = OUTPUT_OPERAND
         else:
@@ -73,10 +77,83 @@ class Homes:
         home = self.places.home(carrier)
         return None if home is None else home.name
 
+    def _of_constants(self, tensor: str) -> str | None:
+        """The memory for constants that are no weights; None: nothing brings them to any."""
+        homes = self.places.home("I2"), self.places.home("I1")
+        if homes[0] is not None or homes[1] is None:
+            return None if homes[0] is None else homes[0].name
+        is_brought = self.route_in(self.root(tensor), homes[1].name, kept=False) is not None
+        return homes[1].name if is_brought else None
+
+    def is_read_outside(self, stage: Stage, operand: Operand) -> bool:
+        """Whether tasks read an input of a network, or a constant, where it lies outside."""
+        memory = self.where(stage, operand)
+        return memory is None or not self.memory_of_tiles(memory)
+
     def _goes_past(self, operand: Operand) -> bool:
         """Whether a constant goes past the scratchpads if weights do; biases, where the model of a
         core says that they come with the weights."""
         return CARRIERS.get(operand.name) == WEIGHTS or self.places.core.model is not None
+
+    def streams(self, stage: Stage) -> dict[str, Stream | Problem]:
+        """By letter how the array reads or writes what has no scratchpad, or why it cannot."""
+        if stage.worker != "array" or not self._bare:
+            return {}
+        operands = {o.name: o for o in (*stage.op.inputs, *stage.op.outputs)}
+        return {
+            letter: self._stream(operands[letter], carrier)
+            for letter, carrier in self._bare.items()
+            if letter in operands
+        }
+
+    @cached_property
+    def _bare(self) -> Mapping[str, str]:
+        """Letters with their carriers that have no scratchpad."""
+        return {letter: c for letter, c in CARRIERS.items() if self.places.home(c) is None}
+
+    def _stream(self, operand: Operand, carrier: str) -> Stream | Problem:
+        space = self._lies_in(self.root(operand.tensor), carrier)
+        found = None if space is None else stream_of(self.places, carrier, space)
+        if found is not None:
+            return found
+        what = f"{operand.tensor!r} is for {carrier}, which has no scratchpad, and "
+        if space is None or (space.kind == "sink" and carrier != OUTPUT_OPERAND):
+            text = "has nowhere to wait" if space else "has no place outside"
+            hint = "declare an external memory for O, or a scratchpad that is large enough"
+        else:
+            text = f"nothing leads past the scratchpads between the array and {space.name}"
+            hint = f"let {space.memory} hold {carrier}, or give {carrier} a scratchpad"
+        return Problem(message=what + text, hint=hint)
+
+    def _lies_in(self, root: str, carrier: str) -> Space | None:
+        """Where the array finds, or leaves, something for which it has no scratchpad."""
+        if carrier == OUTPUT_OPERAND:
+            return self.places.destination()
+        if root in self.near:
+            return self.places.named(self.of_kept(root), 0)
+        return self.outside(root)
+
+    @cached_property
+    def near(self) -> frozenset[str]:
+        """Tensors that are kept as long as they are of use, as the array reads them there and
+        nowhere else: what they are for has no scratchpad of its own."""
+        if self.places.home(OUTPUT_OPERAND) is None:
+            return frozenset()
+        far, carriers = self.places.overflow(), []
+        for carrier in INPUT_OPERANDS:
+            is_far = far is not None and stream_of(self.places, carrier, far) is not None
+            if self.places.home(carrier) is None and not is_far:
+                carriers.append(carrier)
+        if not carriers:
+            return frozenset()
+        read = {
+            self.root(operand.tensor)
+            for op in self.network.ops
+            for operand in op.inputs
+            if CARRIERS.get(operand.name) in carriers
+        }
+        made = {root for root in read if self.network.by_name[root].role not in GIVEN}
+        return frozenset(made)
 
     def may_stream(self, stage: Stage) -> bool:
         """Whether a stage has weights that the array can read past the scratchpads."""
@@ -101,6 +178,10 @@ class Homes:
         if tensor.role != "constant" or not memory or operand.name == "W":
             return False
         return tensor.size_bytes * SMALL_SHARE <= self.places.named(memory, 0).size_bytes
+
+    def has_home(self, root: str) -> bool:
+        """Whether there is a memory that a tensor could be kept in."""
+        return self._home_of_kept(root) is not None
 
     def of_kept(self, root: str) -> str:
         """The memory that a kept tensor lies in."""

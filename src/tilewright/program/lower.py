@@ -11,6 +11,7 @@ from tilewright.network.graph import Network, Op
 from tilewright.program.bounds import LeastWork, NetworkBounds, bounds_of, least_work
 from tilewright.program.build import Builder
 from tilewright.program.cascade import PLAIN, Cascade, Flow, Strategy, flow_of
+from tilewright.program.coming_once import refuse_reading_again
 from tilewright.program.cores import Shares
 from tilewright.program.emit import Emitter, KnownTiles
 from tilewright.program.homes import Homes
@@ -97,10 +98,12 @@ def prepare(
     bits = min(sizes, default=None)
     made = stages_of(network, order, joins_on_array=joins, joined_bits=bits)
     storage, stages = storages(network, made)
+    known = Homes(network, places, storage)
+    streams = {stage.op.name: found for stage in stages if (found := known.streams(stage))}
     return Prepared(
         network=network,
         places=places,
-        costs=TileCosts(network=network, places=places, options=options),
+        costs=TileCosts(network=network, places=places, options=options, streams=streams),
         stages=tuple(stages),
         storage=storage,
         rows=Rows(network, stages, storage),
@@ -200,7 +203,7 @@ def _program(prepared: Prepared, builder: Builder, results: tuple[int, ...]) -> 
     """What was emitted, with the mappings that it uses, numbered anew."""
     used = sorted({task.mapping for task in builder.tasks if task.mapping is not None})
     new = {mapping: position for position, mapping in enumerate(used)}
-    return Program(
+    made = Program(
         name=prepared.network.name,
         spaces=prepared.places.spaces,
         engines=prepared.places.engines,
@@ -215,4 +218,31 @@ def _program(prepared: Prepared, builder: Builder, results: tuple[int, ...]) -> 
         given=tuple(builder.given),
         results=results,
         mappings=tuple(prepared.costs.mappings[mapping] for mapping in used),
+    )
+    refuse_reading_again(made)
+    return with_engines_held(made)
+
+
+def with_engines_held(program: Program) -> Program:
+    """A program whose transfers hold their engine like a port, where ops that stream hold it: a
+    source, a sink or a DMA engine then does one or the other."""
+    moving = {route.engine for route in program.routes}
+    ports = {port for task in program.tasks if task.kind == "compute" for port in task.ports}
+    held = moving & ports
+    if not held:
+        return program
+    return replace(
+        program,
+        routes=tuple(
+            [
+                replace(way, ports=(way.engine, *way.ports)) if way.engine in held else way
+                for way in program.routes
+            ]
+        ),
+        tasks=tuple(
+            [
+                replace(task, ports=(task.engine, *task.ports)) if task.engine in held else task
+                for task in program.tasks
+            ]
+        ),
     )

@@ -1,7 +1,7 @@
 """Where a machine can hold buffers, what moves them, and where each operand of an op has to lie."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cache, cached_property
 from typing import Literal
@@ -27,6 +27,9 @@ WRITE: tuple[Direction, ...] = ("fh", "fl")
 ONCE = ("sensor", "noc")
 """Kinds of source that hand out every value once."""
 
+WITHOUT_END = 2**62
+"""Bits of what always has room, and always something to bring."""
+
 IDLE_PARTS = 4
 """If one of so many parts of a port's width would be idle, one transfer more shares it."""
 
@@ -42,6 +45,10 @@ class Places:
     engines: tuple[Engine, ...]
     routes: Mapping[tuple[str, str], Route]
     assumptions: tuple[str, ...]
+    sides: Mapping[str, tuple[Engine, Engine]] = field(default_factory=dict)
+    """By external memory the ports through which it is read and written."""
+    dma: tuple[DmaEngine, ...] = ()
+    """What moves between memories, declared or assumed."""
 
     @property
     def cores(self) -> int:
@@ -72,9 +79,29 @@ class Places:
         }
 
     @cached_property
+    def by_name(self) -> Mapping[str, Space]:
+        """Spaces by their names."""
+        return {space.name: space for space in self.spaces}
+
+    @cached_property
     def memory_of(self) -> Mapping[str, str]:
         """The memory of each space, by their names."""
         return {space.name: space.memory for space in self.spaces}
+
+    def held(self, space: str, *, reads: bool) -> tuple[str, ...]:
+        """What a task holds that reads or writes a space which is no scratchpad: all lanes of a
+        memory's port, as it takes its whole width, or a source or a sink itself."""
+        if space not in self.sides:
+            return (space,)
+        port = self.sides[space][0 if reads else 1]
+        return (port.name,) * port.count
+
+    @cached_property
+    def levels(self) -> Mapping[str, Memory]:
+        """Every memory by its name, and sources and sinks, which are memories without an end."""
+        ends = (*self.machine.sources, *self.machine.sinks)
+        found = {end.name: _as_memory(self.machine, end) for end in ends}
+        return found | {memory.name: memory for memory in self.machine.memories}
 
     def home(self, carrier: str) -> Memory | None:
         """The scratchpad in which an operand of the array lies; None: it streams from above."""
@@ -107,7 +134,7 @@ class Places:
 
     @cached_property
     def _destination(self) -> Space | None:
-        found = [m for m in self._external(OUTPUT_OPERAND) if _port(m, WRITE) is not None]
+        found = [m for m in self._external(OUTPUT_OPERAND) if widest_port(m, WRITE) is not None]
         if found:
             return next(space for space in self.spaces if space.memory == found[-1].name)
         return next((space for space in self.spaces if space.kind == "sink"), None)
@@ -126,7 +153,7 @@ class Places:
         return [m for m in self.machine.chain(self.core, carrier) if m.role == "external"]
 
     def _outside(self, carrier: str, *kinds: str) -> Space | None:
-        found = [m.name for m in self._external(carrier) if _port(m, READ) is not None]
+        found = [m.name for m in self._external(carrier) if widest_port(m, READ) is not None]
         ends = [end.name for end in self.machine.sources if carrier in end.operands]
         names = [*reversed(found), *ends]
         spaces = {space.memory: space for space in self.spaces if space.kind in kinds}
@@ -158,6 +185,8 @@ def places_of(machine: Machine) -> Places:
         engines=tuple(engines),
         routes=routes,
         assumptions=(*assumed, *_assumptions(machine, core), *ignored_lines(machine)),
+        sides=ports,
+        dma=dma,
     )
 
 
@@ -170,7 +199,7 @@ def remedy(places: Places, source: str, target: str) -> str:
     )
     for name, directions, what in sides:
         memory = memories.get(places.memory_of[name])
-        if memory is not None and _port(memory, directions) is None:
+        if memory is not None and widest_port(memory, directions) is None:
             uses = " or ".join(directions)
             return f"let {memory.name} be {what}: give it a port with a use {uses}"
     pair = f"[{places.memory_of[source]}, {places.memory_of[target]}]"
@@ -257,6 +286,11 @@ def _dma(machine: Machine, core: Core) -> tuple[tuple[DmaEngine, ...], list[str]
     return (engine,), [f"no DMA engine is declared: one of {max(widths)} bit a cycle serves"]
 
 
+def queue_of(engine: DmaEngine, source: Space) -> str:
+    """The name of the queue in which an engine takes what comes from a space."""
+    return _queue(engine, 0 if source.kind != "scratchpad" else engine.queues - 1)
+
+
 def _queue(engine: DmaEngine, queue: int) -> str:
     return engine.name if engine.queues == 1 else f"{engine.name}.{queue}"
 
@@ -267,7 +301,7 @@ def _lanes(machine: Machine, space: Space, dma: tuple[DmaEngine, ...]) -> tuple[
     They have as many lanes as transfers can go on at the same time.
     """
     memory = next(m for m in machine.memories if m.name == space.memory)
-    read, write = _port(memory, READ), _port(memory, WRITE)
+    read, write = widest_port(memory, READ), widest_port(memory, WRITE)
     first = read or write
     if first is None:
         raise InputError(Problem(message=f"memory {memory.name!r} has no port", file=""))
@@ -293,7 +327,32 @@ def _fed_at_once(port: Port, dma: tuple[DmaEngine, ...]) -> int:
     return max(1, whole)
 
 
-def _port(memory: Memory, directions: tuple[Direction, ...]) -> Port | None:
+def _as_memory(machine: Machine, end: End) -> Memory:
+    """A source or a sink as the memory above the one that it fills or empties."""
+    below = next(m for m in machine.memories if m.name == end.memory)
+    is_source = end in machine.sources
+    beside = widest_port(below, ("fh",) if is_source else ("th",))
+    bits = end.bits_per_cycle or (beside.bits_per_cycle if beside is not None else 1)
+    port = Port(
+        name=end.name,
+        kind="read" if is_source else "write",
+        bits_per_cycle=bits,
+        granularity_bits=1,
+        uses=tuple((operand, "tl" if is_source else "fl") for operand in end.operands),
+    )
+    return Memory(
+        name=end.name,
+        size_bits=WITHOUT_END,
+        operands=end.operands,
+        ports=(port,),
+        served_dims=tuple(machine.cores[0].array.sizes),
+        read_pj=bits * end.pj_per_bit,
+        write_pj=bits * end.pj_per_bit,
+        role="external",
+    )
+
+
+def widest_port(memory: Memory, directions: tuple[Direction, ...]) -> Port | None:
     """The widest port for one of some directions, of whatever operand."""
     found = [p for p in memory.ports if any(use in directions for _, use in p.uses)]
     return max(found, key=lambda port: port.bits_per_cycle, default=None)
@@ -327,11 +386,10 @@ def _routes(
             if engine is None or read is None or write is None:
                 continue
             bits = min(engine.bits_per_cycle, read.bits_per_cycle, write.bits_per_cycle)
-            queue = 0 if source.kind != "scratchpad" else engine.queues - 1
             yield Route(
                 source=source.name,
                 target=target.name,
-                engine=_queue(engine, queue),
+                engine=queue_of(engine, source),
                 setup_cycles=engine.setup_cycles,
                 bytes_per_cycle=Fraction(bits, 8),
                 ports=(*read.port, *write.port),
@@ -359,8 +417,12 @@ def _mover(source: Space, target: Space, dma: tuple[DmaEngine, ...]) -> DmaEngin
             return DmaEngine(
                 name=end.name, ports=1, queues=1, bits_per_cycle=2**20, setup_cycles=0, routes=()
             )
-    pair = (source.memory, target.memory)
-    serving = [e for e in dma if not e.routes or pair in e.routes]
+    return engine_of(dma, source, target.memory)
+
+
+def engine_of(dma: tuple[DmaEngine, ...], source: Space, memory: str) -> DmaEngine | None:
+    """The widest engine that brings bytes from a space to a memory."""
+    serving = [e for e in dma if not e.routes or (source.memory, memory) in e.routes]
     if not serving:
         return None
     best = max(serving, key=lambda engine: (engine.bits_per_cycle, -engine.setup_cycles))
@@ -389,7 +451,7 @@ def _side(
         bits = end.bits_per_cycle or 2**20
         return _Side(bits_per_cycle=bits, pj_per_byte=8 * end.pj_per_bit, port=())
     memory = next(m for m in machine.memories if m.name == space.memory)
-    port = _port(memory, READ if reads else WRITE)
+    port = widest_port(memory, READ if reads else WRITE)
     if port is None:
         return None
     energy = memory.read_pj if reads else memory.write_pj

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from math import floor
 
+from tilewright.errors import InfeasibleError, Problem
 from tilewright.program.boxes import elements
 from tilewright.program.build import Builder, Copy
 from tilewright.program.held import Held
@@ -79,12 +80,24 @@ class Reads:
         kept = self.held.kept(use.root, core)
         if kept is not None:
             view = self.builder.view(kept, use.tensor)
+            if use.memory is None:
+                return _Source(view, None)
             return self._at_hand(use, core, view, self.homes.of_kept(use.root))
-        outside = self.builder.view(self.held.outside(use.root), use.tensor)
+        outside = self.builder.view(self._outside(use.root), use.tensor)
         if use.memory is None or (use.memory == ANYWHERE and self.homes.places.home("I1") is None):
             return _Source(outside, None, is_outside=True)
         memory = self.homes.memory_of_tiles(use.memory)
         return _Source(outside, self.homes.places.named(memory, core), is_outside=True)
+
+    def _outside(self, root: str) -> int:
+        """The buffer of a tensor outside the scratchpads; a sink takes and never gives."""
+        found = self.held.outside(root)
+        space = self.homes.places.by_name[self.builder.buffers[found].space]
+        if space.kind == "sink":
+            message = f"tensor {root!r} has nowhere to wait for those that read it: results go to "
+            hint = "declare an external memory for O, or a scratchpad that is large enough"
+            raise InfeasibleError(Problem(message=f"{message}{space.name}", hint=hint))
+        return found
 
     def _at_hand(self, use: Use, core: int, lies_in: Ring | Pieces | int, here: str) -> _Source:
         """What a core holds, to be moved if the task wants it elsewhere."""

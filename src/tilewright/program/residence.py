@@ -10,7 +10,6 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import islice
 
-from tilewright.machine.model import OUTPUT_OPERAND
 from tilewright.mapping.network import default_vector_unit
 from tilewright.network.graph import Network, Operand
 from tilewright.program.boxes import Ranges, contains, lengths_of, size_bytes
@@ -70,6 +69,7 @@ class Residence:
     parts: list[tuple[Ranges, ...]] = field(default_factory=list)
     apart: list[tuple[tuple[int, int], ...]] = field(default_factory=list)
     unrolled: list[Mapping[str, int]] = field(default_factory=list)
+    uncut: list[frozenset[str]] = field(default_factory=list)
     boxes: dict[tuple[str, int], Box] = field(default_factory=dict)
     """Per root and core all that the core's ops read of it."""
     gone: dict[str, None] = field(default_factory=dict)
@@ -147,6 +147,7 @@ class Residence:
         self.unrolled.extend(shares.unrolled)
         self.parts.extend(shares.parts)
         self.apart.extend(shares.apart)
+        self.uncut.extend(shares.uncut)
         self.boxes.update(shares.boxes)
         for root in dict.fromkeys(root for root, _ in self.boxes):
             if not self._may_keep(root):
@@ -168,14 +169,12 @@ class Residence:
 
     def _may_keep(self, root: str) -> bool:
         """Inputs come tile by tile, unless they come only once."""
-        if self.places.home(OUTPUT_OPERAND) is None or not self.bytes_of(root):
-            return False
-        if root in self._passing:
+        if not self.homes.has_home(root) or not self.bytes_of(root) or root in self._passing:
             return False
         if self.network.by_name[root].role == "input":
             origin = self.places.origin("I1")
             return origin is not None and not origin.rereadable
-        return root not in self._streamed
+        return root in self.homes.near or root not in self._streamed
 
     @cached_property
     def _passing(self) -> Mapping[str, None]:
@@ -201,7 +200,8 @@ class Residence:
     def may_send(self, root: str) -> bool:
         """Whether a root can wait outside."""
         overflow = self.places.overflow()
-        if root in self.gone or overflow is None or self.network.by_name[root].role == "input":
+        stays = root in self.homes.near or self.network.by_name[root].role == "input"
+        if stays or root in self.gone or overflow is None:
             return False
         near = self.places.named(self.homes.of_kept(root), 0)
         return (near.name, overflow.name) in self.places.routes
@@ -398,6 +398,7 @@ class Residence:
             partial=self._partial_sums(number),
             partial_bytes_per_cycle=partial_sums_per_cycle(self.places),
             at_most={} if flow else in_step(self.stages, self._chosen, number),
+            uncut=self.uncut[number],
             tile_cycles=self.costs.model_of(stage),
             known=self.costs.known_of(stage),
             # Without a model of the core nobody knows how long transfers have nothing to do.
@@ -422,8 +423,7 @@ class Residence:
 
     def _partial_sums(self, number: int) -> Tenant | None:
         if number not in self._partials:
-            found = partial_sums(self.homes, self.costs, self.stages[number])
-            self._partials[number] = found
+            self._partials[number] = partial_sums(self.homes, self.costs, self.stages[number])
         return self._partials[number]
 
     def _room(self, number: int) -> dict[str, int]:

@@ -1,18 +1,21 @@
 """On which engine a compute task runs, what it costs there, and which ports it holds meanwhile."""
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from math import prod
 
-from tilewright.machine.model import WEIGHTS
+from tilewright.machine.model import INPUT_OPERANDS, WEIGHTS
 from tilewright.program.boxes import elements, size_bytes
 from tilewright.program.build import Builder
 from tilewright.program.model import Access, Charge, Route
 from tilewright.program.places import Places, core_engine, vector_engine
 from tilewright.program.stage_tiles import Tile, is_read_later
 from tilewright.program.stages import Stage
+from tilewright.program.streams import CARRIERS, Stream, straight
 from tilewright.program.tile_cost import Sums, TileCost, TileCosts
+from tilewright.program.uses import StageUses
 from tilewright.units import packed_bytes
 
 
@@ -64,7 +67,7 @@ class TaskCosts:
         found = self._on_array.get(key)
         if found is None:
             found = self.costs.of_stage(stage, tile.lengths, _sums(stage, tile))
-            if stage.streams or self.places.home(WEIGHTS) is None:
+            if stage.streams or not all(use.memory for use, _ in tile.reads):
                 found = self._with_streamed(stage, tile, found)
             if passing:
                 # The vector unit applies ops to what the array makes, while it makes it.
@@ -73,30 +76,28 @@ class TaskCosts:
         return found
 
     def _with_streamed(self, stage: Stage, tile: Tile, found: TileCost) -> TileCost:
-        """A cost with what reading constants that stream takes beyond it: biases, and what a
-        mapping leaves out of the weights, of which it does not count the last steps."""
-        weights = biases = 0
+        """A cost with what reading past the scratchpads takes beyond it: biases, and what a
+        mapping leaves out, of which it does not count the last steps."""
+        ways, past = self.costs.ways(stage.op), self._constants_way
+        mapped: dict[Stream, int] = {}
+        others: dict[Stream, int] = {}
         for use, box in tile.reads:
-            is_read = use.is_constant and not is_read_later(use, tile, stage)
-            if is_read and use.memory is None:
+            way = ways.get(use.letter, past)
+            is_read = use.memory is None and not is_read_later(use, tile, stage)
+            if is_read and way is not None:
                 size = size_bytes(box, self.builder.network.by_name[use.tensor])
-                weights, biases = (
-                    weights + size * use.is_weight,
-                    biases + size * (not use.is_weight),
-                )
-        origin = self.places.origin(WEIGHTS)
-        if origin is None or not weights + biases:
-            return found
-        memory = next(m for m in self.places.machine.memories if m.name == origin.memory)
-        port = memory.port(WEIGHTS, "tl")
-        assert port is not None
-        pj_per_byte = 8 / port.bits_per_cycle * memory.read_pj
-        charged = [charge for charge in found.charges if charge.memory == memory.name]
-        missing = max(0, weights - sum(charge.read_bytes for charge in charged)) + biases
-        missing_pj = max(0.0, weights * pj_per_byte - sum(charge.energy_pj for charge in charged))
-        more = Charge(memory.name, missing, 0, missing_pj + biases * pj_per_byte)
-        least = -(-8 * (weights + biases) // port.bits_per_cycle)
-        return replace(found, cycles=max(found.cycles, least), charges=(*found.charges, more))
+                sizes = mapped if use.letter in CARRIERS else others
+                sizes[way] = sizes.get(way, 0) + size
+        return _with_reads(found, mapped, others)
+
+    @cached_property
+    def _constants_way(self) -> Stream | None:
+        """The way of constants that no carrier stands for, or that stream past a scratchpad."""
+        for carrier in (WEIGHTS, INPUT_OPERANDS[0]):
+            origin = self.places.origin(carrier)
+            if origin is not None:
+                return straight(self.places, carrier, origin)
+        return None
 
     def _vector_cost(
         self,
@@ -169,34 +170,28 @@ class TaskCosts:
     def _space(self, access: Access) -> str:
         return self.builder.buffers[access.buffer].space
 
-    def streamed_ports(self, reads: Sequence[Access], writes: Sequence[Access]) -> tuple[str, ...]:
-        """Ports of external memories that a task reads or writes while it runs."""
-        buffers = self.builder.buffers
-        found: dict[str, None] = {}
-        for accesses, ports in ((reads, self._read_ports), (writes, self._write_ports)):
-            for access in accesses:
-                space = buffers[access.buffer].space
-                if space in ports:
-                    found.update(dict.fromkeys(ports[space]))
-        return tuple(found)
+    def held(
+        self, uses: StageUses, reads: Sequence[Access], writes: Sequence[Access]
+    ) -> tuple[str, ...]:
+        """What a task holds while it runs: what it reads or writes beside the scratchpads."""
+        if not uses.streams:
+            return ()
+        if uses.stage.worker == "move" and (way := self._way(reads, writes)) is not None:
+            return way.ports
+        is_array = uses.stage.worker == "array"
+        ways = self.costs.ways(uses.stage.op).values() if is_array else ()
+        found = [way.held for way in ways]
+        for accesses, is_read in ((reads, True), (writes, False)):
+            spaces = [self._space(access) for access in accesses]
+            found += [self.places.held(s, reads=is_read) for s in spaces if s in self._outside]
+        most: Counter[str] = Counter()
+        for lanes in found:
+            most |= Counter(lanes)
+        return tuple(most.elements())
 
     @cached_property
-    def _read_ports(self) -> Mapping[str, tuple[str, ...]]:
-        """Ports of the first route out of each external space."""
-        return self._ports([(route.source, route) for route in self.places.routes.values()])
-
-    @cached_property
-    def _write_ports(self) -> Mapping[str, tuple[str, ...]]:
-        """Ports of the first route into each external space."""
-        return self._ports([(route.target, route) for route in self.places.routes.values()])
-
-    def _ports(self, ends: Sequence[tuple[str, Route]]) -> dict[str, tuple[str, ...]]:
-        external = [space.name for space in self.places.spaces if space.kind == "external"]
-        found: dict[str, tuple[str, ...]] = {}
-        for space, route in ends:
-            if space in external:
-                found.setdefault(space, route.ports)
-        return found
+    def _outside(self) -> frozenset[str]:
+        return frozenset(s.name for s in self.places.spaces if s.kind != "scratchpad")
 
 
 def _sums(stage: Stage, tile: Tile) -> Sums:
@@ -205,3 +200,32 @@ def _sums(stage: Stage, tile: Tile) -> Sums:
         continued=tile.sums.continued or stage.op.goes_on,
         unfinished=tile.sums.unfinished or stage.op.is_unfinished,
     )
+
+
+def _with_reads(
+    found: TileCost, mapped: Mapping[Stream, int], others: Mapping[Stream, int]
+) -> TileCost:
+    """A cost of no less than what comes along some ways: bytes that the mapping tells of, and
+    others."""
+    cycles, charges = found.cycles, list(found.charges)
+    ports: dict[tuple[str, str], int] = {}
+    for way in (*mapped, *(way for way in others if way not in mapped)):
+        key = way.memory.name, way.port.name
+        size = mapped.get(way, 0) + others.get(way, 0)
+        ports[key] = ports.get(key, 0) + size
+        cycles = max(
+            cycles,
+            -(-8 * size // way.bits_per_cycle),
+            -(-8 * ports[key] // way.port.bits_per_cycle),
+        )
+    for memory in dict.fromkeys(way.memory.name for way in (*mapped, *others)):
+        least = [(w, n) for w, n in mapped.items() if w.memory.name == memory]
+        more = [(w, n) for w, n in others.items() if w.memory.name == memory]
+        charged = [charge for charge in found.charges if charge.memory == memory]
+        missing = sum(n for _, n in least) - sum(charge.read_bytes for charge in charged)
+        missing_pj = sum(n * w.pj_per_byte for w, n in least)
+        missing_pj -= sum(charge.energy_pj for charge in charged)
+        size = max(0, missing) + sum(n for _, n in more)
+        energy_pj = max(0.0, missing_pj) + sum(n * w.pj_per_byte for w, n in more)
+        charges.append(Charge(memory, size, 0, energy_pj))
+    return replace(found, cycles=cycles, charges=tuple(charges))

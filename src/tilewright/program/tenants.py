@@ -4,15 +4,16 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Final
 
-from tilewright.machine.model import INPUT_OPERANDS, OUTPUT_OPERAND, WEIGHTS
+from tilewright.machine.model import OUTPUT_OPERAND, WEIGHTS
 from tilewright.network.graph import Operand
 from tilewright.program.homes import Homes
 from tilewright.program.model import Route
 from tilewright.program.places import Places
 from tilewright.program.slicing import SLICE, Slicing
 from tilewright.program.stages import Stage
+from tilewright.program.streams import CARRIERS, Stream, stream_of
 from tilewright.program.tile import Tenant, tile_bytes
-from tilewright.program.tile_cost import CARRIERS, TileCosts
+from tilewright.program.tile_cost import TileCosts
 
 SLICES_IN_ROOM: Final = 8
 """A slice of what is made on demand takes no more than this part of the room, if it can."""
@@ -59,15 +60,14 @@ def _bytes_per_cycle(places: Places, route: Route, cores: int) -> float:
 
 
 def streamed_operands(homes: Homes, stage: Stage) -> tuple[Tenant, ...]:
-    """Inputs that the array reads straight from an external memory, tile by tile."""
-    places = homes.places
-    carriers = [carrier for carrier in INPUT_OPERANDS if places.home(carrier) is None]
-    carriers += [WEIGHTS] if stage.streams else []
-    if not carriers or stage.worker != "array":
-        return ()
-    inputs = [(o, CARRIERS.get(o.name)) for o in stage.inputs]
-    found = [_streamed(homes, o, carrier) for o, carrier in inputs if carrier in carriers]
-    return tuple(tenant for tenant in found if tenant is not None)
+    """Inputs that the array reads straight from where they lie, tile by tile."""
+    ways = homes.streams(stage)
+    found = [(o, ways.get(o.name)) for o in stage.op.inputs]
+    if stage.streams:
+        origin = homes.places.origin(WEIGHTS)
+        way = stream_of(homes.places, WEIGHTS, origin) if origin is not None else None
+        found += [(o, way) for o in stage.op.inputs if CARRIERS.get(o.name) == WEIGHTS]
+    return tuple([_streamed(homes, o, way) for o, way in found if isinstance(way, Stream)])
 
 
 def streaming_cycles(homes: Homes, stage: Stage) -> float:
@@ -79,21 +79,16 @@ def streaming_cycles(homes: Homes, stage: Stage) -> float:
     )
 
 
-def _streamed(homes: Homes, operand: Operand, carrier: str) -> Tenant | None:
-    chain = homes.places.machine.chain(homes.places.core, carrier)
-    memory = next((m for m in reversed(chain) if m.role == "external"), None)
-    port = None if memory is None else memory.port(carrier, "tl")
-    if memory is None or port is None:
-        return None
+def _streamed(homes: Homes, operand: Operand, way: Stream) -> Tenant:
     tensor = homes.network.by_name[operand.tensor]
     return Tenant(
         operand=operand,
         shape=tensor.shape,
         bits=tensor.bits,
         memory="",
-        bytes_per_cycle=port.bits_per_cycle / 8,
+        bytes_per_cycle=way.bits_per_cycle / 8,
         setup_cycles=0,
-        pj_per_byte=8 * memory.read_pj / port.bits_per_cycle,
+        pj_per_byte=way.pj_per_byte,
     )
 
 

@@ -128,6 +128,7 @@ def _all_but_measures(work: Work, goal: Goal) -> object:
         tuple(work.lengths.values()),
         tuple(work.unrolled.items()),
         tuple(work.at_most.items()),
+        work.uncut,
         *(work.rate, work.alignment, work.partial_bytes_per_cycle),
         tuple(map(_facts, work.tenants)),
         tuple(map(_facts, work.streamed)),
@@ -166,7 +167,8 @@ def _chosen(work: Work, goal: Goal, known: dict[tuple[str, ...], list[Choice]]) 
 def _cuts(work: Work, *, everywhere: bool) -> list[Cuts]:
     """What is tried: few loops at a time, or all of them."""
     lengths, unrolled, at_most = work.lengths, work.unrolled, work.at_most
-    key = everywhere, *(tuple(numbers.items()) for numbers in (lengths, unrolled, at_most))
+    numbers = (lengths, unrolled, at_most)
+    key = everywhere, work.uncut, *(tuple(counts.items()) for counts in numbers)
     if key not in work.known.cuts:
         groups, within = _loops(work)
         weights, rest, sums = ([d for d in loops if lengths[d] > 1] for loops in groups)
@@ -206,7 +208,8 @@ def _loops(work: Work) -> tuple[Groups, Mapping[str, str]]:
 def smallest(work: Work) -> tuple[tuple[Tenant, ...], dict[str, int]]:
     """The smallest tiles: sums whole, or cut with partial sums beside them if that takes less."""
     (weights, rest, sums), within = _loops(work)
-    cut = (*weights, *within, *rest)
+    cut = [dim for dim in (*weights, *within, *rest) if dim not in work.uncut]
+    sums = [dim for dim in sums if dim not in work.uncut]
     whole_sums = {d: 1 if d in cut else n for d, n in work.lengths.items()}
     if not sums or work.partial is None:
         return work.tenants, whole_sums
@@ -247,18 +250,20 @@ def _thinned(choices: list[list[int]]) -> list[list[int]]:
 def _lengths_of(work: Work, loops: list[str], groups: Groups) -> Cuts:
     """The lengths that are tried for some loops, and the orders of their tiles."""
     around = [outer for inner, outer in _loops(work)[1].items() if inner in loops]
-    choices = _thinned(
-        [
-            [1] if d in around else lengths_to_try(longest(work, d), work.unrolled.get(d, 1))
-            for d in loops
-        ]
-    )
+    choices = _thinned([_tried(work, d, is_around=d in around) for d in loops])
     return Cuts(
         loops=tuple(loops),
         choices=tuple(map(tuple, choices)),
         orders=_orders(groups, loops),
         leaves_sums=any(d in groups[2] for d in loops),
     )
+
+
+def _tried(work: Work, dim: str, *, is_around: bool) -> list[int]:
+    """The lengths that are tried for a loop; single steps of one that goes around another."""
+    if dim in work.uncut:
+        return [work.lengths[dim]]
+    return [1] if is_around else lengths_to_try(longest(work, dim), work.unrolled.get(dim, 1))
 
 
 def _best(work: Work, cuts: Cuts, goal: Goal) -> Choice:

@@ -8,7 +8,6 @@ from typing import Final
 from tilewright.errors import InfeasibleError, Problem
 from tilewright.machine.model import OUTPUT_OPERAND, WEIGHTS, Memory
 from tilewright.mapping.attach import Unrolling
-from tilewright.mapping.constraints import DEFAULT_LINKS
 from tilewright.mapping.diagnose import why_not
 from tilewright.mapping.hierarchy import Hierarchy, hierarchy_of, partial_sum_bits
 from tilewright.mapping.nest import (
@@ -30,18 +29,18 @@ from tilewright.mapping.tile_search import (
 from tilewright.mapping.timed_search import TimedOp, map_timed_op, map_timed_tile
 from tilewright.network.graph import Network, Op
 from tilewright.network.windows import interleaved
+from tilewright.program.coming_once import mapped_once, read_again, refusal_of
 from tilewright.program.core_model import CoreModelCosts, core_model_costs
 from tilewright.program.model import Charge
 from tilewright.program.places import Places
 from tilewright.program.rows import unfinished_bits
 from tilewright.program.stage_kinds import StageKinds
 from tilewright.program.stages import Stage
+from tilewright.program.streams import CARRIERS, Stream, with_streams
 from tilewright.program.work import Known
 from tilewright.records import quickly_made
 
 UNLIMITED: Final = 2**62
-CARRIERS: Final[Mapping[str, str]] = dict(DEFAULT_LINKS)
-"""Which operand of the array carries which letter of a nest."""
 
 
 @quickly_made
@@ -78,6 +77,8 @@ class TileCosts:
     network: Network
     places: Places
     options: SearchOptions
+    streams: Mapping[str, Mapping[str, Stream | Problem]] = field(default_factory=dict)
+    """By op and letter the ways of operands without a scratchpad, or why there is none."""
     mappings: list[Mapped] = field(default_factory=list)
     core_model: CoreModelCosts | None = field(init=False)
     """What tells the cycles of tiles instead of their mappings."""
@@ -93,7 +94,8 @@ class TileCosts:
     _quick: dict[object, int | None] = field(default_factory=dict)
     _nests: dict[tuple[str, bool], tuple[LoopNest, Hierarchy]] = field(default_factory=dict)
     """By op, and whether its weights stream."""
-    _hierarchies: dict[tuple[tuple[str, ...], bool], Hierarchy] = field(default_factory=dict)
+    _hierarchies: dict[object, Hierarchy] = field(default_factory=dict)
+    """By letters, whether weights stream, and what has no scratchpad."""
     _timed: dict[tuple[LoopNest, Hierarchy], TimedOp] = field(default_factory=dict)
     _unrollings: dict[tuple[LoopNest, Hierarchy], list[tuple[int, Unrolling]]] = field(
         default_factory=dict
@@ -116,7 +118,8 @@ class TileCosts:
             machine, core = self.places.machine, self.places.core
             try:
                 nest = nest_of(op, self.network)
-                hierarchy = self._hierarchy(nest.letters, streams)
+                ways = self.ways(op)
+                hierarchy = self._hierarchy(nest.letters, streams, ways)
             except ValueError as error:
                 message = f"op {op.name!r} cannot be mapped: {error}"
                 raise InfeasibleError(Problem(message=message)) from None
@@ -126,8 +129,24 @@ class TileCosts:
             self._nests[key] = with_partial_sums(nest, width), hierarchy
         return self._nests[key]
 
-    def _hierarchy(self, letters: tuple[str, ...], streams: bool) -> Hierarchy:
-        key = letters, streams
+    def ways(self, op: Op) -> dict[str, Stream]:
+        """The ways of an op's operands that have no scratchpad, by letter.
+
+        Raises:
+            InfeasibleError: there is none.
+        """
+        found: dict[str, Stream] = {}
+        for letter, stream in self.streams.get(op.name, {}).items():
+            if isinstance(stream, Problem):
+                message = f"op {op.name!r} cannot run: {stream.message}"
+                raise InfeasibleError(replace(stream, message=message))
+            found[letter] = stream
+        return found
+
+    def _hierarchy(
+        self, letters: tuple[str, ...], streams: bool, ways: Mapping[str, Stream]
+    ) -> Hierarchy:
+        key = letters, streams, *ways.values()
         if key not in self._hierarchies:
             links = {letter: CARRIERS[letter] for letter in letters}
             homes = {letter: self.places.home(carrier) for letter, carrier in links.items()}
@@ -135,7 +154,7 @@ class TileCosts:
             streamed = [letter for letter in tops if streams and links[letter] == WEIGHTS]
             passed = {letter: tops.pop(letter) for letter in streamed}
             found = hierarchy_of(self.places.machine, self.places.core, links, tops, passed)
-            self._hierarchies[key] = _with_room(found, tops)
+            self._hierarchies[key] = with_streams(_with_room(found, tops), ways)
         return self._hierarchies[key]
 
     def unrolled(self, op: Op) -> Mapping[str, int]:
@@ -297,9 +316,36 @@ class TileCosts:
                 reason = why_not(tile, hierarchy, None)
                 message = f"op {op.name!r} cannot be mapped: {reason.message}"
                 raise InfeasibleError(replace(reason, message=message))
+            if op.name in self.streams:
+                mapped = self._without_reading_again(op, tile, hierarchy, mapped)
             self.mappings.append(mapped)
-            self._found[key] = self._with_sums(mapped, tile, sums)
+            found = self._with_sums(mapped, tile, sums)
+            self._found[key] = self._along(self.ways(op), found)
         return self._found[key]
+
+    def _without_reading_again(
+        self, op: Op, tile: LoopNest, hierarchy: Hierarchy, found: Mapped
+    ) -> Mapped:
+        """The mapping of a tile, or another one, which reads once what comes once."""
+        ways = self.ways(op)
+        way = read_again(found, ways)
+        if way is None:
+            return found
+        other = mapped_once(tile, hierarchy, self.options, ways)
+        if other is None or read_again(other, ways) is not None:
+            raise refusal_of(op.name, way.memory.name)
+        return other
+
+    def _along(self, ways: Mapping[str, Stream], found: TileCost) -> TileCost:
+        """A cost of no less than what a mapping moves takes along the ways of what streams."""
+        if not ways or found.mapping is None:
+            return found
+        cycles = found.cycles
+        for link in self.mappings[found.mapping].cost.links:
+            way = ways.get(link.letter)
+            if way is not None and link.memory == way.memory.name:
+                cycles = max(cycles, -(-link.bits // way.bits_per_cycle))
+        return replace(found, cycles=cycles)
 
     def _mapped(
         self, nest: LoopNest, tile: LoopNest, hierarchy: Hierarchy, *, is_timed: bool
@@ -362,7 +408,7 @@ class TileCosts:
         cycles = ceil(points / unit.lanes)
         charges = [Charge("vector", 0, 0, points * unit.op_pj)]
         for name in dict.fromkeys([*reads, *writes]):
-            memory = next(m for m in self.places.machine.memories if m.name == name)
+            memory = self.places.levels[name]
             read, written = reads.get(name, 0), writes.get(name, 0)
             busy, energy = _access(memory, read, written)
             cycles = max(cycles, busy)

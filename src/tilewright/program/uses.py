@@ -7,7 +7,7 @@ from tilewright.network.graph import BIAS, SUMS_SO_FAR, Operand
 from tilewright.program.boxes import Footprint
 from tilewright.program.homes import Homes
 from tilewright.program.stages import Stage
-from tilewright.program.tile_cost import CARRIERS
+from tilewright.program.streams import CARRIERS
 from tilewright.records import quickly_made
 
 
@@ -21,6 +21,8 @@ class Use:
     memory: str | None
     """As `Homes.where` has it."""
     footprint: Footprint
+    letter: str = ""
+    """What the op calls it."""
     comes_whole: bool = False
     """Whether it is a small constant, which comes once for all tiles of a core."""
     is_constant: bool = False
@@ -74,6 +76,7 @@ def _input(homes: Homes, stage: Stage, operand: Operand) -> Use:
         root=homes.root(operand.tensor),
         memory=homes.where(stage, operand),
         footprint=_footprint(homes, operand),
+        letter=operand.name,
         comes_whole=homes.comes_whole(stage, operand),
         is_constant=homes.is_constant(operand.tensor),
         is_weight=CARRIERS.get(operand.name) == WEIGHTS,

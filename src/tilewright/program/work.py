@@ -115,6 +115,8 @@ class Work:
     partial_bytes_per_cycle: float = 1.0
     at_most: Mapping[str, int] = field(default_factory=dict)
     """Tile lengths that loops should not exceed, to run side by side with other engines."""
+    uncut: frozenset[str] = frozenset()
+    """Loops that are not cut: tiles would read again what comes once."""
     tile_cycles: Callable[[Mapping[str, int]], int | None] | None = None
     """Cycles of a tile as a model of the core has them; None: they are estimated."""
     known: Known = field(default_factory=Known, compare=False, repr=False)
@@ -142,6 +144,7 @@ class Work:
             tuple(self.room.items()),
             tuple(self.unrolled.items()),
             tuple(self.at_most.items()),
+            self.uncut,
             self.lead_cycles,
             self.op.coupled,
             tuple(operand.index for operand in self.op.operands),

@@ -210,7 +210,9 @@ def _elsewhere(
         amounts = {memory: (*both, said.get(memory, NOTHING)[2]) for memory, both in sides.items()}
     else:
         machine = model.machine
+        ends = (*machine.sources, *machine.sinks)
         strange = moved.keys() - {memory.name for memory in machine.memories}
+        strange -= {end.name for end in ends}
         if strange:
             message = f"task {task.name} touches {min(strange)}, and {machine.name} has none"
             yield Problem(message=message)
@@ -246,17 +248,37 @@ def _on_vector_unit(
     cycles = max(1, -(-operations // unit.lanes))
     amounts: dict[str, Amount] = {"vector": (0, 0, operations * unit.op_pj)}
     for name, (read, written) in moved.items():
-        memory = next(memory for memory in machine.memories if memory.name == name)
-        ports = memory.ports
-        reading = max((p.bits_per_cycle for p in ports if p.kind != "write"), default=1)
-        writing = max((p.bits_per_cycle for p in ports if p.kind != "read"), default=1)
+        reading, writing, is_shared = _widths(machine, name)
         busy = [-(-8 * read // reading), -(-8 * written // writing)]
-        is_shared = len(ports) == 1 and ports[0].kind == "read_write"
         cycles = max(cycles, sum(busy) if is_shared else max(busy))
-        read_pj = 8 * read / reading * memory.read_pj
-        write_pj = 8 * written / writing * memory.write_pj
-        amounts[name] = (read, written, read_pj + write_pj)
+        read_pj, write_pj = _bit_energies(machine, name, reading, writing)
+        amounts[name] = (read, written, 8 * read * read_pj + 8 * written * write_pj)
     return cycles, amounts
+
+
+def _widths(machine: Machine, name: str) -> tuple[int, int, bool]:
+    """Bits a cycle that can be read and written, and whether one port does both."""
+    for end in (*machine.sources, *machine.sinks):
+        if end.name == name:
+            (filled,) = [memory for memory in machine.memories if memory.name == end.memory]
+            sides = ("fh",) if end in machine.sources else ("th",)
+            beside = [p for p in filled.ports if any(use in sides for _, use in p.uses)]
+            width = end.bits_per_cycle or max((p.bits_per_cycle for p in beside), default=1)
+            return width, width, False
+    (memory,) = [memory for memory in machine.memories if memory.name == name]
+    ports = memory.ports
+    reading = max((p.bits_per_cycle for p in ports if p.kind != "write"), default=1)
+    writing = max((p.bits_per_cycle for p in ports if p.kind != "read"), default=1)
+    return reading, writing, len(ports) == 1 and ports[0].kind == "read_write"
+
+
+def _bit_energies(machine: Machine, name: str, reading: int, writing: int) -> tuple[float, float]:
+    """Energy of a bit that is read, and of one that is written."""
+    for end in (*machine.sources, *machine.sinks):
+        if end.name == name:
+            return end.pj_per_bit, end.pj_per_bit
+    (memory,) = [memory for memory in machine.memories if memory.name == name]
+    return memory.read_pj / reading, memory.write_pj / writing
 
 
 def _moved(program: Program, network: Network, work: _Work, tile: Box) -> dict[str, Bytes]:

@@ -12,6 +12,7 @@ from tilewright.network.kinds import KIND_CLASSES
 from tilewright.program.model import Access, Program, Task
 from tilewright.replay.check_boxes import volume
 from tilewright.replay.check_routes import NOTHING, charged_amounts
+from tilewright.replay.check_transfers import CORE
 from tilewright.units import packed_bytes
 
 ROUNDING = 1e-9
@@ -23,34 +24,54 @@ Ports = Mapping[str, Sequence[tuple[str, ...]]]
 
 def stream_problems(program: Program, numbers: Iterable[int]) -> Iterator[Problem]:
     """Tasks, of those with some numbers, that read or write outside the chip through no port."""
-    ports_out = _ports(program, [(route.source, route.ports) for route in program.routes])
-    ports_in = _ports(program, [(route.target, route.ports) for route in program.routes])
+    # An engine is no port of a memory, also where transfers hold theirs like one.
+    ways = [
+        (way, tuple([port for port in way.ports if port != way.engine]) or way.ports)
+        for way in program.routes
+    ]
+    ports_out = _ports(program, [(way.source, ports) for way, ports in ways])
+    ports_in = _ports(program, [(way.target, ports) for way, ports in ways])
+    lanes = {engine.name: engine.count for engine in program.engines}
     for task in map(program.tasks.__getitem__, numbers):
-        if task.kind == "compute":
-            for access in task.reads:
-                if program.buffers[access.buffer].space in ports_out:
-                    yield from _not_held(
-                        task, "reads", program.buffers[access.buffer].space, ports_out
-                    )
-            for access in task.writes:
-                if program.buffers[access.buffer].space in ports_in:
-                    yield from _not_held(
-                        task, "writes", program.buffers[access.buffer].space, ports_in
-                    )
+        if task.kind != "compute":
+            continue
+        sides = (task.reads, "reads", ports_out), (task.writes, "writes", ports_in)
+        for accesses, verb, ports in sides:
+            for space in dict.fromkeys(program.buffers[a.buffer].space for a in accesses):
+                if space in ports:
+                    yield from _not_held(task, verb, space, (ports[space], lanes))
 
 
 def _ports(program: Program, ways: Sequence[tuple[str, tuple[str, ...]]]) -> Ports:
-    external = [space.name for space in program.spaces if space.kind == "external"]
-    found = {name: [ports for end, ports in ways if end == name] for name in external}
+    """By space outside the ports of its ways, or of itself if there is no way; a source and a sink
+    are ports themselves."""
+    found: dict[str, Sequence[tuple[str, ...]]] = {}
+    for space in program.spaces:
+        if space.kind == "external":
+            own = [(e.name,) for e in program.engines if e.name.startswith(f"{space.name}.")]
+            found[space.name] = [ports for end, ports in ways if end == space.name] or own
+        elif space.kind in ("source", "sink"):
+            found[space.name] = [(space.name,)]
     return {name: ports for name, ports in found.items() if ports}
 
 
-def _not_held(task: Task, verb: str, space: str, ports: Ports) -> Iterator[Problem]:
-    if not any(set(way) <= set(task.ports) for way in ports[space]):
+def _not_held(
+    task: Task, verb: str, space: str, ways: tuple[Sequence[tuple[str, ...]], Mapping[str, int]]
+) -> Iterator[Problem]:
+    """A unit of a core takes what a port moves in a cycle: all of its lanes."""
+    ports, lanes = ways
+    if not any(set(way) <= {*task.ports, task.engine} for way in ports):
         yield Problem(
             message=f"task {task.name} {verb} {space} and holds the ports of no way there, such "
-            f"as {', '.join(ports[space][0])}"
+            f"as {', '.join(ports[0])}"
         )
+    elif CORE.match(task.engine):
+        for port in dict.fromkeys(port for way in ports for port in way if port in task.ports):
+            if port.startswith(f"{space}.") and task.ports.count(port) < lanes[port]:
+                yield Problem(
+                    message=f"task {task.name} {verb} {space} as fast as {port} does, and holds "
+                    f"{task.ports.count(port)} of its {lanes[port]} lanes"
+                )
 
 
 def streamed_reads(program: Program, network: Network, task: Task, op: Op) -> list[Access]:

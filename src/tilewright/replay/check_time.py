@@ -99,7 +99,11 @@ def _port_problems(
     engine_of = {engine.name: engine for engine in timetable.program.engines}
     setup = kinds.ints(lambda task: task.setup_cycles)
     for port in dict.fromkeys(port for task in kinds.examples for port in task.ports):
-        lanes = np.array([task.ports.count(port) for task in kinds.examples], dtype=np.int64)
+        # Who holds an engine has it for itself: those that run on it count as holding it.
+        lanes = np.array(
+            [max(task.ports.count(port), task.engine == port) for task in kinds.examples],
+            dtype=np.int64,
+        )
         holding = np.arange(len(starts)).repeat(lanes[kinds.number])
         holding = holding[(starts + setup)[holding] < ends[holding]]
         begins, stops = np.sort((starts + setup)[holding]), np.sort(ends[holding])

@@ -460,8 +460,8 @@ class Scene:
 
 
 def scene_of(prepared: Prepared) -> Scene | None:
-    """What can be decided for a prepared network; nothing where results have no scratchpad."""
-    if prepared.places.home(OUTPUT_OPERAND) is None:
+    """What can be decided for a prepared network; nothing where data or results stream."""
+    if any(prepared.places.home(carrier) is None for carrier in ("I1", OUTPUT_OPERAND)):
         return None
     residence = Residence(
         prepared.network,

@@ -76,10 +76,11 @@ def test_a_memory_between_is_a_scratchpad_if_it_serves_every_dim_and_has_1_kib(
         (134_217_728, ["D1", "D2"], "external"),  # 16 x 2^20 x 8
         (134_217_727, ["D1", "D2"], "scratchpad"),
         (134_217_728, [], "external"),
-        (64, [], "scratchpad"),  # a source fills it, a sink empties it
+        (8_192, [], "scratchpad"),  # a source fills it, a sink empties it
+        (8_191, ["D1", "D2"], "local"),  # what they bring passes through registers
     ],
 )
-def test_a_top_memory_is_external_from_16_mib_on_and_else_a_scratchpad(
+def test_a_top_memory_is_external_from_16_mib_on_and_else_a_scratchpad_from_1_kib_on(
     size_bits: int, served: list[str], role: MemoryRole
 ) -> None:
     data = sound_machine()
