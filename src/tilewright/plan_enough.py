@@ -22,7 +22,7 @@ def is_best(draft: Draft, goal: Goal) -> bool:
     least = draft.candidate.lowered.bounds
     if goal == "traffic":
         return draft.outside_bytes <= least.traffic_bytes
-    return goal == "latency" and draft.timetable.cycles <= least.cycles
+    return goal == "latency" and draft.timetable.cycles <= least.in_order_cycles
 
 
 def may_be_good(drafts: Drafts, candidate: Candidate) -> bool:
@@ -40,7 +40,7 @@ def _is_enough(drafts: Drafts, candidate: Candidate, moved_bytes: int, cycles: i
     moves_little = moved_bytes <= WORTH_TRYING * least.traffic_bytes
     match drafts.goal:
         case "latency":
-            least_cycles = least.cycles
+            least_cycles = least.in_order_cycles
             if drafts.prepared.costs.core_model is not None:
                 # Tiles were chosen by what they really take: others would hardly compute faster.
                 least_cycles = max(least_cycles, candidate.compute_cycles)

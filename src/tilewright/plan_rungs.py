@@ -5,7 +5,6 @@ from typing import Final
 
 from tilewright.errors import InfeasibleError, Problem
 from tilewright.plan_model import Plan, PlanOptions, Watcher
-from tilewright.program.bounds import network_bounds
 from tilewright.program.lower import Prepared
 from tilewright.program.model import Timetable
 from tilewright.replay.check import check
@@ -89,16 +88,6 @@ def _plan(prepared: Prepared, run: Run, options: PlanOptions, watcher: Watcher) 
         watcher("check")
         check(timetable, prepared.network, prepared.places.machine)
     network, places = prepared.network, prepared.places
-    own = bounds(timetable.program)
-    roofline = network_bounds(network, prepared.stages, prepared.storage, places, prepared.costs)
-    # Rows that nothing reads may be left out, with what they would take.
-    most = max(0, own.cycles - roofline.ends_cycles)
-    roofline = replace(
-        roofline,
-        array_cycles=min(roofline.array_cycles, most),
-        vector_cycles=min(roofline.vector_cycles, most),
-        joint_cycles=min(roofline.joint_cycles, most),
-    )
     return Plan(
         network=network,
         machine=places.machine,
@@ -106,8 +95,8 @@ def _plan(prepared: Prepared, run: Run, options: PlanOptions, watcher: Watcher) 
         stages=prepared.stages,
         timetable=timetable,
         fills=fills,
-        bounds=own,
-        roofline=roofline,
+        bounds=bounds(timetable.program),
+        roofline=prepared.bounds,
         assumptions=(
             *places.assumptions,
             SUMS_OF_RUNGS,

@@ -205,7 +205,7 @@ def _is_best(plan: Plan, whole: Prepared) -> bool:
         case "energy":
             return False
         case _:
-            return plan.cycles <= whole.bounds.cycles
+            return plan.cycles <= whole.bounds.in_order_cycles
 
 
 def on_sizes_of(whole: Prepared, other: Plan, options: PlanOptions) -> Plan:

@@ -183,7 +183,22 @@ def _value(mapped: Mapped, options: SearchOptions) -> tuple[float, float]:
 def fewest_steps(nest: LoopNest, hierarchy: Hierarchy) -> int:
     """Steps that the array needs at least, however the nest is cut, one loop on an array dim."""
     units = prod(max(1, *most.values()) for most in factor_limits(nest, hierarchy).values())
-    return -(-nest.points // units)
+    return max(-(-nest.points // units), least_steps(nest, hierarchy))
+
+
+def least_steps(nest: LoopNest, hierarchy: Hierarchy) -> int:
+    """Steps that the array needs at least, however the nest is cut and whatever is unrolled.
+
+    Several loops may share an array dim; none goes further along it than ports next to the array
+    let it.
+    """
+    limits = factor_limits(nest, hierarchy)
+    units = reach = 1
+    for dim, size in hierarchy.array.dims:
+        units *= min(size, prod(max(1, most) for most in limits[dim].values()))
+    for loop, size in nest.dims:
+        reach *= min(size, prod(max(1, most[loop]) for most in limits.values()))
+    return -(-nest.points // max(1, min(units, reach)))
 
 
 def ranked_unrollings(nest: LoopNest, hierarchy: Hierarchy) -> list[tuple[int, Unrolling]]:

@@ -1,6 +1,7 @@
-"""What no plan can do better: work of the engines, bytes that must move, and both together.
+"""What no plan can do better: work of the engines, and bytes that must move.
 
-The joint bound holds for every plan that runs the stages in the given order. Let A(i) be the cycles
+Beside these, what no plan can do better that unrolls one loop over each array dim and runs the
+stages in the given order, one after the other: such plans are made here. Let A(i) be the cycles
 that the array needs for the stages before i, and E(i) the moment when all of that work is done. At
 E(j) at most a scratchpad full of constants for the stages from j + 1 on can be on the chip (stage j
 itself may be under way on some cores); the rest of what the stages up to i - 1 need still has to be
@@ -15,19 +16,25 @@ where every operand lies in a scratchpad while it is used, and every element tha
 used for a result: then some transfer of a result waits for the task that ends last.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from math import ceil
 
 import numpy as np
 
-from tilewright.machine.model import INPUT_OPERANDS, OUTPUT_OPERAND
 from tilewright.network.graph import Network, Operand, Tensor
-from tilewright.program.needed import Needed, needed_of, takes_all
+from tilewright.program.crossings import (
+    carriers_have_homes,
+    crossings,
+    least_cycles,
+    least_pj,
+    rate_of,
+)
+from tilewright.program.homes import Homes
+from tilewright.program.needed import needed_of, takes_all
 from tilewright.program.places import Places
 from tilewright.program.stages import Stage, Storage
 from tilewright.program.tile_cost import TileCosts
-from tilewright.units import packed_bytes
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -35,35 +42,49 @@ class NetworkBounds:
     """Lower bounds of a network on a machine, whatever the plan; cycles of each kind of engine."""
 
     array_cycles: int
+    """Every product on a unit of its own, as far as loops reach along the dims of the array."""
     vector_cycles: int
     transfer_cycles: int
     """Every constant and what is read of every input comes once."""
-    joint_cycles: int
-    """With what a scratchpad can hold in advance, for this order of the stages."""
-    ends_cycles: int
-    """What comes before and behind each of these: the first transfer's set-up and the last one."""
+    shared_cycles: int
+    """The same, and every result goes once, where both go through the same engines or ports."""
+    begin_cycles: int
+    """What comes before each of these: the first transfer's set-up."""
+    end_cycles: int
+    """What comes behind the work of engines and what comes in: the last transfer."""
     traffic_bytes: int
     """The bytes that come so, and every result goes once."""
+    energy_pj: float
+    """Of these bytes by their cheapest ways, of every product and every operation."""
+    in_order_cycles: int
+    """What no plan beats that unrolls one loop over each array dim, in this order of the stages."""
 
     @property
     def cycles(self) -> int:
-        """The largest of the bounds, with what comes before and behind."""
-        middle = max(self.array_cycles, self.vector_cycles, self.transfer_cycles, self.joint_cycles)
-        return middle + self.ends_cycles
+        """The largest of the bounds that hold for every plan, with what comes before and behind."""
+        work = max(self.array_cycles, self.vector_cycles, self.transfer_cycles)
+        return self.begin_cycles + max(work + self.end_cycles, self.shared_cycles)
 
 
 @dataclass(frozen=True, kw_only=True)
 class LeastWork:
     """What every plan of a network has to do, whatever the sizes of scratchpads."""
 
-    array_cycles: np.ndarray[tuple[int], np.dtype[np.float64]]
-    """By stage; 0 for those of another engine."""
+    array_cycles: float
+    own_array_cycles: np.ndarray[tuple[int], np.dtype[np.float64]]
+    """By stage, with one loop over each array dim; 0 for those of another engine."""
     vector_cycles: float
     constant_bytes: np.ndarray[tuple[int], np.dtype[np.float64]]
     """By stage, those that it is the first to read."""
     entering_bytes: int
     leaving_bytes: int
-    ends_cycles: int
+    rate: float
+    """Bytes a cycle that can come at once."""
+    transfer_cycles: int
+    shared_cycles: int
+    ends_cycles: tuple[int, int]
+    """What comes before, and behind."""
+    energy_pj: float
 
 
 def network_bounds(
@@ -85,63 +106,82 @@ def least_work(
     costs: TileCosts,
 ) -> LeastWork:
     """The least work of every stage and the bytes that must come and go."""
-    array, vector = np.zeros(len(stages)), 0.0
-    constants = np.zeros(len(stages))
-    known: set[str] = set()
+    own, array, vector, energy = np.zeros(len(stages)), 0.0, 0.0, 0.0
     needed = needed_of(network)
     for number, stage in enumerate(stages):
-        # Both are in proportion to the points.
-        part = needed.points[stage.op.name] / max(1, stage.op.points) / places.cores
+        # All are in proportion to the points.
+        part = needed.points[stage.op.name] / max(1, stage.op.points)
         if stage.worker == "array":
-            array[number] = costs.fewest_steps(stage.op) * part
+            array += costs.least_steps(stage.op) * part / places.cores
+            own[number] = costs.fewest_steps(stage.op) * part / places.cores
+            energy += costs.least_array_pj(stage.op) * part
         elif stage.worker == "vector":
-            vector += costs.fewest_vector_cycles(stage.op) * part
-        constants[number] = sum(_constant_bytes(network, stage, known, needed))
+            vector += costs.fewest_vector_cycles(stage.op) * part / places.cores
+            energy += costs.least_vector_pj(stage.op) * part
+    moved, constants = crossings(stages, Homes(network, places, storage), needed)
+    coming = [crossing for crossing in moved if not crossing.leaves]
     return LeastWork(
         array_cycles=array,
+        own_array_cycles=own,
         vector_cycles=vector,
-        constant_bytes=constants,
-        entering_bytes=int(constants.sum()) + _input_bytes(network, stages, storage, needed),
-        leaving_bytes=sum(t.size_bytes for t in network.outputs),
+        constant_bytes=np.array(constants, dtype=np.float64),
+        entering_bytes=sum(crossing.size_bytes for crossing in coming),
+        leaving_bytes=sum(crossing.size_bytes for crossing in moved if crossing.leaves),
+        rate=rate_of(coming, places),
+        transfer_cycles=least_cycles(coming, places),
+        shared_cycles=least_cycles(moved, places),
         ends_cycles=_ends_cycles(network, stages, storage, places),
+        energy_pj=energy + least_pj(moved, places),
     )
 
 
 def bounds_of(work: LeastWork, places: Places) -> NetworkBounds:
     """Bounds from the least work, with scratchpads of some sizes."""
-    array, constants = work.array_cycles, work.constant_bytes
-    rate, room = _rate(places), _room(places)
-    joint = _joint(array, constants if room else np.zeros(len(constants)), room, rate)
-    return NetworkBounds(
-        array_cycles=ceil(array.sum()),
-        vector_cycles=ceil(work.vector_cycles),
-        transfer_cycles=ceil(work.entering_bytes / rate),
-        joint_cycles=ceil(joint),
-        ends_cycles=work.ends_cycles,
+    begin, end = work.ends_cycles
+    least = NetworkBounds(
+        array_cycles=_whole(work.array_cycles),
+        vector_cycles=_whole(work.vector_cycles),
+        transfer_cycles=work.transfer_cycles,
+        shared_cycles=work.shared_cycles,
+        begin_cycles=begin,
+        end_cycles=end,
         traffic_bytes=work.entering_bytes + work.leaving_bytes,
+        energy_pj=work.energy_pj,
+        in_order_cycles=0,
     )
+    constants, room = work.constant_bytes, _room(places)
+    joint = _joint(work.own_array_cycles, constants if room else 0 * constants, room, work.rate)
+    return replace(least, in_order_cycles=max(least.cycles, begin + _whole(joint) + end))
+
+
+def _whole(cycles: float) -> int:
+    """Whole cycles of a sum, that may have gained its last digits by rounding."""
+    return ceil(cycles * (1 - 1e-12))
 
 
 def _ends_cycles(
     network: Network, stages: Sequence[Stage], storage: Mapping[str, Storage], places: Places
-) -> int:
+) -> tuple[int, int]:
     """Set-up of the first transfer, and the last transfer of a byte; 0 where some may do without.
 
-    A stage that only moves, or reads nothing, may come before the one or after the other.
+    A stage that only moves, or reads nothing, or nothing but what may stream, may come before the
+    one or after the other.
     """
 
     def is_whole(tensor: Tensor) -> bool:
         return tensor.elements == network.by_name[storage[tensor.name].root].elements
 
-    carriers = (*INPUT_OPERANDS, OUTPUT_OPERAND)
-    if any(places.home(carrier) is None for carrier in carriers) or any(
-        stage.worker == "move" or not stage.inputs for stage in stages
-    ):
-        return 0
+    def waits(stage: Stage) -> bool:
+        roles = [network.by_name[operand.tensor].role for operand in stage.inputs]
+        may_stream = places.weights_may_stream
+        return stage.worker != "move" and any(r != "constant" or not may_stream for r in roles)
+
+    if not carriers_have_homes(places) or not all(waits(stage) for stage in stages):
+        return 0, 0
     wanted = {storage[tensor.name].root for tensor in network.outputs if is_whole(tensor)}
     for stage in reversed(stages):
         if not all(storage[made.tensor].root in wanted for made in stage.results):
-            return 0
+            return 0, 0
         for operand in stage.inputs:
             tensor = network.by_name[operand.tensor]
             is_made = tensor.role != "constant"
@@ -151,7 +191,7 @@ def _ends_cycles(
     coming = [r for r in places.routes.values() if kinds[r.source] in ("external", "source")]
     going = [r for r in places.routes.values() if kinds[r.target] in ("external", "sink")]
     first = min((route.setup_cycles for route in coming), default=0)
-    return first + min((route.cycles(1) for route in going), default=0)
+    return first, min((route.cycles(1) for route in going), default=0)
 
 
 def _reads_all(stage: Stage, operand: Operand, tensor: Tensor) -> bool:
@@ -167,49 +207,6 @@ def _reads_all(stage: Stage, operand: Operand, tensor: Tensor) -> bool:
         takes_all(axis, size, stage.op.sizes)
         for axis, size in zip(operand.index, tensor.shape, strict=True)
     )
-
-
-def _constant_bytes(
-    network: Network, stage: Stage, known: set[str], needed: Needed
-) -> Iterator[int]:
-    """Bytes of constants that a stage is the first to read; of a table, no more than it takes."""
-    for operand in stage.inputs:
-        tensor = network.by_name[operand.tensor]
-        if tensor.role == "constant" and tensor.name not in known:
-            known.add(tensor.name)
-            looked_up = stage.op.kind == "gather" and stage.op.searches(operand)
-            made = network.by_name[stage.results[0].tensor].size_bytes
-            read = packed_bytes(needed.elements[tensor.name], tensor.bits)
-            yield min(made, tensor.size_bytes) if looked_up else read
-
-
-def _input_bytes(
-    network: Network, stages: Sequence[Stage], storage: Mapping[str, Storage], needed: Needed
-) -> int:
-    """Bytes of each input that some stage reads at once, the most over all stages; not those that
-    no result depends on."""
-    most: dict[str, int] = {}
-    for stage in stages:
-        for operand in stage.inputs:
-            root = storage[operand.tensor].root
-            if network.by_name[root].role == "input":
-                bits = network.by_name[operand.tensor].bits
-                size = packed_bytes(needed.elements[operand.tensor], bits)
-                most[root] = max(most.get(root, 0), size)
-    return sum(most.values())
-
-
-def _rate(places: Places) -> float:
-    """Bytes a cycle that can come from outside over all engines and lanes at once."""
-    lanes = {engine.name: engine.count for engine in places.engines}
-    outside = {space.name for space in places.spaces if space.kind in ("external", "source")}
-    rates: dict[tuple[str, ...], float] = {}
-    for route in places.routes.values():
-        if route.source in outside:
-            several = min([lanes[route.engine], *(lanes[port] for port in route.ports)])
-            key = (route.engine, *route.ports)
-            rates[key] = max(rates.get(key, 0.0), several * float(route.bytes_per_cycle))
-    return sum(rates.values()) or float("inf")
 
 
 def _room(places: Places) -> int:

@@ -33,8 +33,11 @@ def needed_of(network: Network) -> Needed:
     elements: dict[str, int] = {}
     for op in reversed(network.ops):
         loops = _loops(op, axes, shapes)
+        searched = op.searched
         points[op.name] = prod(
-            int(loops[dim].sum()) if dim in loops else size for dim, size in op.dims
+            int(loops[dim].sum()) if dim in loops else size
+            for dim, size in op.dims
+            if dim not in searched
         )
         for operand in op.inputs:
             name, shape = operand.tensor, shapes[operand.tensor]

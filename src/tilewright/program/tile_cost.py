@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from math import ceil, floor, prod
+from math import ceil, floor, inf, prod
 from typing import Final
 
 from tilewright.errors import InfeasibleError, Problem
@@ -22,6 +22,7 @@ from tilewright.mapping.obstacles import is_too_wide
 from tilewright.mapping.search import Mapped, SearchOptions
 from tilewright.mapping.tile_search import (
     fewest_steps,
+    least_steps,
     map_tile,
     quick_cycles,
     ranked_unrollings,
@@ -180,10 +181,29 @@ class TileCosts:
         return (self.core_model and self.core_model.fewest_cycles(op)) or 0.0
 
     def fewest_steps(self, op: Op) -> int:
-        """Steps that the array needs for an op at least."""
+        """Steps that the array needs for an op at least, with one loop over each array dim."""
         if self.core_model is not None:
             return floor(self.fewest_cycles(op))
         return fewest_steps(*self.nest(op))
+
+    def least_steps(self, op: Op) -> int:
+        """Steps that the array needs for an op at least, whatever is unrolled over it."""
+        if self.core_model is not None:
+            return floor(self.fewest_cycles(op))
+        return least_steps(*self.nest(op))
+
+    def least_array_pj(self, op: Op) -> float:
+        """Energy of an op's products; in a memory it depends on what is unrolled."""
+        array = self.places.core.array
+        if array.in_memory is not None:
+            return 0.0
+        by_lane = self.least_vector_pj(op) if self.core_model is not None else inf
+        return min(self.nest(op)[0].points * array.mac_pj, by_lane)
+
+    def least_vector_pj(self, op: Op) -> float:
+        """Energy of an op's operations on the vector unit."""
+        unit = self.places.core.vector or default_vector_unit(self.places.core)
+        return op.points * unit.op_pj
 
     def fewest_vector_cycles(self, op: Op) -> float:
         """Cycles that the vector unit needs for an op at least."""

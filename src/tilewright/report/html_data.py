@@ -19,7 +19,7 @@ from tilewright.report.explain import explanation_json, longest_steps
 from tilewright.report.lives import port_holds, purposes
 from tilewright.report.machine import peak_macs
 from tilewright.report.op_rows import OpRow, op_rows, transfer_owners
-from tilewright.report.plan import bound_cycles, busiest_engine
+from tilewright.report.plan import busiest_engine, tiles_bound_cycles
 from tilewright.report.record import PlanRecord
 from tilewright.report.together import together_text
 from tilewright.report.workers import assumed
@@ -28,6 +28,8 @@ from tilewright.units import format_bytes
 
 PURPOSES = ("array", "vector", "ahead", "waited", "again", "spill", "store", "move")
 ROLES = ("constant", "input", "output", "activation")
+
+MACHINES = "the machine’s bound"
 
 
 def report_data(plan: Plan) -> dict[str, Any]:
@@ -99,21 +101,30 @@ def _cards(plan: Plan) -> list[dict[str, Any]]:
             "name": "Latency",
             "unit": "cycles",
             "value": plan.cycles,
-            "bound": bound_cycles(plan),
-            "meaning": "no schedule of these tiles in this order is shorter",
+            "bound": plan.roofline.cycles,
+            "whose": MACHINES,
+            "meaning": "no plan of the network on this machine is shorter",
+            "also": {
+                "bound": tiles_bound_cycles(plan),
+                "whose": "these tiles’ bound",
+                "meaning": "no schedule of these tiles in this order is shorter",
+            },
         },
         {
             "name": "Energy",
             "unit": "pJ",
             "value": energy,
-            "bound": least_energy_pj(plan),
-            "meaning": "the multiplications, and every constant, input and result moved once",
+            "bound": plan.roofline.energy_pj,
+            "whose": MACHINES,
+            "meaning": "every product and operation, and every constant, input and result moved "
+            "once, the cheapest way",
         },
         {
             "name": "Outside traffic",
             "unit": "bytes",
             "value": traffic,
             "bound": plan.roofline.traffic_bytes,
+            "whose": MACHINES,
             "meaning": "every constant, input and result moved once",
         },
     ]
@@ -125,6 +136,7 @@ def _cards(plan: Plan) -> list[dict[str, Any]]:
                     "unit": "bytes",
                     "value": peak,
                     "bound": least.get(memory, 0),
+                    "whose": "these lives’ bound",
                     "capacity": sizes[memory],
                     "meaning": "what no placement of the same lives goes below",
                 }
@@ -140,17 +152,6 @@ def outside_traffic(plan: Plan) -> int:
         for memory, (read, written) in plan.traffic_bytes.items()
         if memory in outside
     )
-
-
-def least_energy_pj(plan: Plan) -> float:
-    """Multiplications, and the bytes that must cross the edge of the chip at the lowest price."""
-    prices = [
-        route.read_pj_per_byte + route.write_pj_per_byte
-        for route in plan.program.routes
-        if plan.program.space[route.source].kind != plan.program.space[route.target].kind
-    ]
-    moved = plan.roofline.traffic_bytes * min(prices, default=0.0)
-    return plan.energy_pj.get("array", 0.0) + moved
 
 
 def _tracks(plan: Plan) -> dict[tuple[str, int], tuple[str, int]]:

@@ -38,6 +38,9 @@ _FILE: Mapping[str, Any] = {
         "peak_bytes": {"*": "int"},
     },
     "bounds?": {
+        "machine?": {"cycles": "int", "traffic_bytes": "int", "energy_pj": "number"},
+        "these_tiles?": {"cycles": "int", "path_cycles": "int", "engine_cycles": {"*": "int"}},
+        "these_lives?": {"peak_bytes": {"*": "int"}},
         "cycles?": "int",
         "path_cycles?": "int",
         "engine_cycles?": {"*": "int"},

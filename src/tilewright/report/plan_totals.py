@@ -34,7 +34,7 @@ def total_problems(record: PlanRecord, network: Network | None = None) -> Iterat
                 f"buffers come to {value}"
             )
     yield from _wrong_counts(record)
-    yield from _wrong_bounds(record)
+    yield from bound_problems(record.figures.get("bounds", {}), record.timetable)
     for task in record.timetable.program.tasks:
         if task.mapping is not None:
             yield from _too_cheap(task, record.tiles[task.mapping])
@@ -69,29 +69,32 @@ def _wrong_counts(record: PlanRecord) -> Iterator[Problem]:
             yield Problem(message=f"{key} of the plan file is {said}, and there are {count}")
 
 
-def _wrong_bounds(record: PlanRecord) -> Iterator[Problem]:
+def bound_problems(bounds: Mapping[str, Any], timetable: Timetable) -> Iterator[Problem]:
     """Bounds above what the plan takes: no plan goes below a bound."""
-    bounds, totals = record.figures.get("bounds", {}), totals_of(record.timetable)
-    cycles, program = totals["cycles"], record.timetable.program
+    totals, program = totals_of(timetable), timetable.program
+    cycles = totals["cycles"]
     ends = {space.memory for space in program.spaces if space.kind != "scratchpad"}
     moved = sum(sum(totals["traffic_bytes"].get(end, {}).values()) for end in ends)
-    pairs = [
-        *(
-            (key, bounds.get(key, 0), cycles)
-            for key in ("cycles", "path_cycles", "roofline_cycles")
-        ),
-        *((f"engine_cycles.{e}", n, cycles) for e, n in bounds.get("engine_cycles", {}).items()),
-        ("traffic_bytes", bounds.get("traffic_bytes", 0), moved),
-    ]
-    pairs += [
-        (f"peak_bytes.{memory}", least, totals["peak_bytes"].get(memory, least))
-        for memory, least in bounds.get("peak_bytes", {}).items()
-    ]
-    for key, least, taken in pairs:
-        if not least <= taken:
-            yield Problem(
-                message=f"bounds.{key} of the plan file is {least}, and the plan takes {taken}"
-            )
+    taken = {
+        **dict.fromkeys(("cycles", "path_cycles", "roofline_cycles"), cycles),
+        "traffic_bytes": moved,
+        "energy_pj": totals["energy_pj"] * (1 + _ROUNDING),
+    }
+    for group in ("", "machine", "these_tiles", "these_lives"):
+        claimed = bounds.get(group, {}) if group else bounds
+        found = [(key, claimed.get(key, 0), value) for key, value in taken.items()]
+        works = claimed.get("engine_cycles", {})
+        found += [(f"engine_cycles.{engine}", least, cycles) for engine, least in works.items()]
+        found += [
+            (f"peak_bytes.{memory}", least, totals["peak_bytes"].get(memory, least))
+            for memory, least in claimed.get("peak_bytes", {}).items()
+        ]
+        place = f"bounds.{group}." if group else "bounds."
+        for key, least, value in found:
+            if not least <= value:
+                yield Problem(
+                    message=f"{place}{key} of the plan is {least}, and the plan takes {value}"
+                )
 
 
 def _too_cheap(task: Task, tile: TileFigures) -> Iterator[Problem]:

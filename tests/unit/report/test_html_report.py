@@ -15,7 +15,7 @@ from tilewright.network.nests import elementwise
 from tilewright.network.zoo import layers
 from tilewright.planner import Plan, plan
 from tilewright.report import html_report
-from tilewright.report.html_data import energy_by_operand, least_energy_pj, report_data
+from tilewright.report.html_data import energy_by_operand, report_data
 from tilewright.report.html_report import SCRIPTS, report_html
 from tilewright.report.record import record_of
 
@@ -94,9 +94,10 @@ def test_a_transfer_of_weights_and_inputs_is_shared_by_their_bytes() -> None:
 @pytest.mark.parametrize("machine", ["npu_37xx", "ethos_u55_128", "tpu_like", "seneca"])
 def test_no_figure_of_the_headline_is_below_its_bound(machine: str) -> None:
     made: Plan = small_plan("lenet5", machine)
-    assert least_energy_pj(made) <= fsum(made.energy_pj.values())
     for card in report_data(made)["cards"]:
         assert card["value"] >= card["bound"], card["name"]
+        also = card.get("also", card)
+        assert card["value"] >= also["bound"] >= card["bound"], card["name"]
 
 
 def test_a_scratchpad_that_holds_nothing_is_no_figure_of_the_headline() -> None:

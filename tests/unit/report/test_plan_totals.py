@@ -117,27 +117,43 @@ def test_a_replay_refuses_a_file_with_another_total(tmp_path: Path) -> None:
         (lambda data: data.update(buffers=1), "buffers of the plan file is 1, and there are "),
         (
             lambda data: data["bounds"].update(cycles=10**6),
-            "bounds.cycles of the plan file is 1000000, and the plan takes ",
+            "bounds.cycles of the plan is 1000000, and the plan takes ",
         ),
         (
             lambda data: data["bounds"]["peak_bytes"].update(dram=10**6),
-            "bounds.peak_bytes.dram of the plan file is 1000000, and the plan takes ",
+            "bounds.peak_bytes.dram of the plan is 1000000, and the plan takes ",
         ),
         (
             lambda data: data["bounds"].update(path_cycles=10**6),
-            "bounds.path_cycles of the plan file is 1000000, and the plan takes ",
+            "bounds.path_cycles of the plan is 1000000, and the plan takes ",
         ),
         (
             lambda data: data["bounds"].update(roofline_cycles=10**6),
-            "bounds.roofline_cycles of the plan file is 1000000, and the plan takes ",
+            "bounds.roofline_cycles of the plan is 1000000, and the plan takes ",
         ),
         (
             lambda data: data["bounds"]["engine_cycles"].update(dma=10**6),
-            "bounds.engine_cycles.dma of the plan file is 1000000, and the plan takes ",
+            "bounds.engine_cycles.dma of the plan is 1000000, and the plan takes ",
         ),
         (
             lambda data: data["bounds"].update(traffic_bytes=10**6),
-            "bounds.traffic_bytes of the plan file is 1000000, and the plan takes ",
+            "bounds.traffic_bytes of the plan is 1000000, and the plan takes ",
+        ),
+        (
+            lambda data: data["bounds"]["machine"].update(cycles=10**6),
+            "bounds.machine.cycles of the plan is 1000000, and the plan takes ",
+        ),
+        (
+            lambda data: data["bounds"]["machine"].update(energy_pj=10**12),
+            "bounds.machine.energy_pj of the plan is 1000000000000, and the plan takes ",
+        ),
+        (
+            lambda data: data["bounds"]["these_tiles"]["engine_cycles"].update(dma=10**6),
+            "bounds.these_tiles.engine_cycles.dma of the plan is 1000000, and the plan takes ",
+        ),
+        (
+            lambda data: data["bounds"]["these_lives"]["peak_bytes"].update(dram=10**6),
+            "bounds.these_lives.peak_bytes.dram of the plan is 1000000, and the plan takes ",
         ),
     ],
 )

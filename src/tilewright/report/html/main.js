@@ -19,7 +19,9 @@ const WORDS = [
   ['spill', 'a result that is written out and read back later'],
   ['waiting', 'cycles in which the engine of an op stood idle before its tiles'],
   ['stalls', 'cycles inside a tile in which a port between memories holds the array up'],
-  ['bound', 'what no schedule of these tiles in this order can beat'],
+  ['the machine’s bound', 'what no plan of the network can beat on this machine'],
+  ['these tiles’ bound', 'what no schedule of these tiles in this order can beat'],
+  ['these lives’ bound', 'what no placement can beat of buffers that live as long as these'],
   ['outside traffic', 'bytes read from and written to memories, sources and sinks outside the chip'],
   ['cascade', 'ops that run side by side, some rows of their results at a time'],
   ['strips', 'ops that run some columns of their last result at a time; columns near the border of two strips are computed for both'],
@@ -27,22 +29,25 @@ const WORDS = [
   ['rolling buffer', 'holds those rows of a tensor that are still needed; later ones are written over earlier ones'],
 ];
 
+function againstBound(figure, { bound, whose }) {
+  if (!(bound > 0)) return 'no bound is known';
+  const ratio = figure.value / bound;
+  return `${ratio < 10 ? ratio.toFixed(2) : digits(ratio)} × ${whose}, ${amount(bound, figure.unit)}`;
+}
+
 function card(figure) {
-  const ratio = figure.bound > 0 ? figure.value / figure.bound : 0;
+  const bounds = figure.also ? [figure, figure.also] : [figure];
   const fill = element('i');
-  fill.style.width = `${figure.bound > 0 ? Math.min(100, 100 / ratio) : 0}%`;
-  const against = figure.bound > 0
-    ? `${ratio < 10 ? ratio.toFixed(2) : digits(ratio)} × the bound, ${amount(figure.bound, figure.unit)}`
-    : 'no bound is known';
+  fill.style.width = `${figure.value > 0 ? Math.min(100, (100 * figure.bound) / figure.value) : 0}%`;
   const capacity = figure.capacity ? ` of ${bytes(figure.capacity)}` : '';
   return element(
     'div',
-    { className: 'card', title: `Bound: ${figure.meaning}.` },
+    { className: 'card', title: bounds.map(({ whose, meaning }) => `${whose}: ${meaning}.`).join(' ') },
     element('div', { className: 'name' }, figure.name),
     element('div', { className: 'value' }, amount(figure.value, figure.unit)),
     element('div', { className: 'exact' }, `${exact(figure.value, figure.unit)}${capacity}`),
     element('div', { className: 'meter' }, fill),
-    element('div', { className: 'exact' }, against),
+    ...bounds.map((bound) => element('div', { className: 'exact' }, againstBound(figure, bound))),
   );
 }
 
