@@ -4,7 +4,7 @@
 
 For every pair: cycles, over the bound of the tiles in their order, over the sum of the latencies of
 the ops one after the other as the model `zigzag-3.9` has them (it counts convolutions and products
-only, and knows no set-up of transfers), what no plan can do better (`roofline`, the machine's bound) over the same sum,
+only, and knows no set-up of transfers), the machine's bound (`roofline`) over the same sum,
 tasks, and the CPU of planning and checking. Where that last ratio is above 1, marked `!`, no plan
 is as short as the sum.
 """
