@@ -180,14 +180,15 @@ def _value(mapped: Mapped, options: SearchOptions) -> tuple[float, float]:
     return rank(options.objective, mapped.cost.cycles, mapped.cost.energy_pj)
 
 
-def fewest_steps(nest: LoopNest, hierarchy: Hierarchy) -> int:
+def fewest_steps(nest: LoopNest, hierarchy: Hierarchy, part: float = 1.0) -> int:
     """Steps that the array needs at least, however the nest is cut, one loop on an array dim."""
     units = prod(max(1, *most.values()) for most in factor_limits(nest, hierarchy).values())
-    return max(-(-nest.points // units), least_steps(nest, hierarchy))
+    return max(_whole_steps(nest.points * part / units), least_steps(nest, hierarchy, part))
 
 
-def least_steps(nest: LoopNest, hierarchy: Hierarchy) -> int:
-    """Steps that the array needs at least, however the nest is cut and whatever is unrolled.
+def least_steps(nest: LoopNest, hierarchy: Hierarchy, part: float = 1.0) -> int:
+    """Steps that the array needs at least, however the nest is cut and whatever is unrolled, for a
+    part of its points.
 
     Several loops may share an array dim; none goes further along it than ports next to the array
     let it.
@@ -198,7 +199,12 @@ def least_steps(nest: LoopNest, hierarchy: Hierarchy) -> int:
         units *= min(size, prod(max(1, most) for most in limits[dim].values()))
     for loop, size in nest.dims:
         reach *= min(size, prod(max(1, most[loop]) for most in limits.values()))
-    return -(-nest.points // max(1, min(units, reach)))
+    return _whole_steps(nest.points * part / max(1, min(units, reach)))
+
+
+def _whole_steps(steps: float) -> int:
+    """Steps are whole; the last digits of a quotient are not told from rounding."""
+    return ceil(steps * (1 - 1e-12))
 
 
 def ranked_unrollings(nest: LoopNest, hierarchy: Hierarchy) -> list[tuple[int, Unrolling]]:

@@ -112,8 +112,8 @@ def least_work(
         # All are in proportion to the points.
         part = needed.points[stage.op.name] / max(1, stage.op.points)
         if stage.worker == "array":
-            array += costs.least_steps(stage.op) * part / places.cores
-            own[number] = costs.fewest_steps(stage.op) * part / places.cores
+            array += costs.least_steps(stage.op, part) / places.cores
+            own[number] = costs.fewest_steps(stage.op, part) / places.cores
             energy += costs.least_array_pj(stage.op) * part
         elif stage.worker == "vector":
             vector += costs.fewest_vector_cycles(stage.op) * part / places.cores

@@ -180,17 +180,19 @@ class TileCosts:
         """What an op takes at least, however it is cut, where a model of the core knows."""
         return (self.core_model and self.core_model.fewest_cycles(op)) or 0.0
 
-    def fewest_steps(self, op: Op) -> int:
-        """Steps that the array needs for an op at least, with one loop over each array dim."""
+    def fewest_steps(self, op: Op, part: float = 1.0) -> float:
+        """Steps that the array needs at least for a part of an op's points, with one loop over each
+        array dim."""
         if self.core_model is not None:
-            return floor(self.fewest_cycles(op))
-        return fewest_steps(*self.nest(op))
+            return floor(self.fewest_cycles(op)) * part
+        return fewest_steps(*self.nest(op), part)
 
-    def least_steps(self, op: Op) -> int:
-        """Steps that the array needs for an op at least, whatever is unrolled over it."""
+    def least_steps(self, op: Op, part: float = 1.0) -> float:
+        """Steps that the array needs at least for a part of an op's points, whatever is unrolled
+        over it."""
         if self.core_model is not None:
-            return floor(self.fewest_cycles(op))
-        return least_steps(*self.nest(op))
+            return floor(self.fewest_cycles(op)) * part
+        return least_steps(*self.nest(op), part)
 
     def least_array_pj(self, op: Op) -> float:
         """Energy of an op's products; in a memory it depends on what is unrolled."""
