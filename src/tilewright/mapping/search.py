@@ -78,11 +78,22 @@ def best_column(batch: Batch, objective: Objective) -> int | None:
 
 
 def loma_candidates(
-    nest: LoopNest, hierarchy: Hierarchy, constraint: Constraint | None, options: SearchOptions
+    nest: LoopNest,
+    hierarchy: Hierarchy,
+    constraint: Constraint | None,
+    options: SearchOptions,
+    *,
+    by_value: bool = False,
 ) -> Iterator[tuple[Setup, Orders]]:
-    """Every unrolling with all orders of at most `lpf_limit` loop factors."""
+    """Every unrolling with all orders of at most `lpf_limit` loop factors.
+
+    `by_value` is that of `UnrollOptions`.
+    """
     choices = UnrollOptions(
-        mixed=options.mixed_unrolling, limit=options.unrollings, aliased=options.round_off
+        mixed=options.mixed_unrolling,
+        limit=options.unrollings,
+        aliased=options.round_off,
+        by_value=by_value,
     )
     for unrolling in unrollings(nest, hierarchy, constraint, choices):
         spatial = attach(nest, hierarchy, unrolling, round_off=options.round_off)
@@ -94,14 +105,21 @@ def loma(
     nest: LoopNest, hierarchy: Hierarchy, constraint: Constraint | None, options: SearchOptions
 ) -> Mapped | None:
     """The best of all orders of at most `lpf_limit` loop factors; None if nothing fits."""
-    best: Mapped | None = None
-    tried = 0
-    for setup, orders in loma_candidates(nest, hierarchy, constraint, options):
-        found = best_of(setup, orders, options)
-        tried += orders.count
-        if found is not None and (best is None or _rank(found, options) < _rank(best, options)):
-            best = found
-    return None if best is None else replace(best, candidates=tried)
+    # Where ZigZag's way to shrink an unrolling leaves one that cannot be mapped, ours answers.
+    ways = (True, False) if options.round_off else (False,)
+    for by_value in ways:
+        best: Mapped | None = None
+        tried = 0
+        for setup, orders in loma_candidates(
+            nest, hierarchy, constraint, options, by_value=by_value
+        ):
+            found = best_of(setup, orders, options)
+            tried += orders.count
+            if found is not None and (best is None or _rank(found, options) < _rank(best, options)):
+                best = found
+        if best is not None:
+            return replace(best, candidates=tried)
+    return None
 
 
 def best_of(

@@ -31,6 +31,8 @@ class UnrollOptions:
     limit: int = 3
     aliased: bool = False
     """Shrink what several candidates have in common together, as ZigZag does."""
+    by_value: bool = False
+    """Give factors that were equal the same new value when they shrink, as ZigZag does."""
 
 
 @quickly_made
@@ -59,7 +61,7 @@ def unrollings(
     given = _given(nest, hierarchy, constraint, limits)
     open_dims = [dim for dim, _ in hierarchy.array.dims if dim not in given]
     if not open_dims or not nest.dims:
-        return (limited(hierarchy, feeds(nest, hierarchy), given),)
+        return (limited(hierarchy, feeds(nest, hierarchy), given, by_value=options.by_value),)
     hints = dict(constraint.hints) if constraint else {}
     choices = []
     for dim in open_dims:
@@ -78,7 +80,7 @@ def unrollings(
             dim: fresh.setdefault((dim, pairs), dict(pairs)) if options.aliased else dict(pairs)
             for dim, pairs in places
         }
-        cut = limited(hierarchy, lowest, given | filled)
+        cut = limited(hierarchy, lowest, given | filled, by_value=options.by_value)
         for dim, pairs in cut:
             if dim in filled:
                 filled[dim].update(pairs)
@@ -187,7 +189,9 @@ def feeds(nest: LoopNest, hierarchy: Hierarchy) -> tuple[Feed, ...]:
     return tuple(found)
 
 
-def limited(hierarchy: Hierarchy, lowest: Sequence[Feed], factors: _Factors) -> Unrolling:
+def limited(
+    hierarchy: Hierarchy, lowest: Sequence[Feed], factors: _Factors, *, by_value: bool = False
+) -> Unrolling:
     """The unrolling after the lowest memories have cut it down to what they hold and feed."""
     for feed in lowest:
         apart = 1
@@ -200,7 +204,7 @@ def limited(hierarchy: Hierarchy, lowest: Sequence[Feed], factors: _Factors) -> 
             continue
         places = _moving(feed, factors)
         if feed.sharing is None:
-            factors = _shrunk_to_capacity(factors, places, feed.elements)
+            factors = _shrunk_to_capacity(factors, places, feed.elements, by_value=by_value)
         else:
             factors = _shrunk_to_sharing(factors, places, feed.sharing, feed.elements)
     # A loop on several dims is evened out in this order: given dims first, as the file lists them.
@@ -218,16 +222,20 @@ def _moving(feed: Feed, factors: _Factors) -> list[tuple[str, str]]:
 
 
 def _shrunk_to_capacity(
-    factors: _Factors, places: Sequence[tuple[str, str]], held: float
+    factors: _Factors, places: Sequence[tuple[str, str]], held: float, *, by_value: bool
 ) -> _Factors:
     """The factors, the largest shrunk until the memory holds an element for each unit.
 
-    ZigZag gives factors that were equal the same new value, which leaves more units than there are
-    elements: it cannot map those.
+    ZigZag gives factors that were equal the same new value, `by_value`, which leaves more units
+    than there are elements. It can map those only where fewer are busy on average.
     """
-    new = [factors[dim][loop] for dim, loop in places]
+    old = [factors[dim][loop] for dim, loop in places]
+    new = [*old]
     while prod(new) > held and max(new, default=1) > 1:
         new[new.index(max(new))] -= 1
+    if by_value:
+        values = dict(zip(old, new, strict=True))
+        new = [values[factor] for factor in old]
     return _replaced(factors, dict(zip(places, new, strict=True)))
 
 
