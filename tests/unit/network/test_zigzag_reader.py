@@ -103,6 +103,21 @@ def test_a_scatter_nest_is_the_gather_that_it_undoes() -> None:
     assert scattered.tensors == gathered.tensors
 
 
+@pytest.mark.parametrize("stride", [1, 2, 3])
+@pytest.mark.parametrize("size", [3, 4, 7, 10])
+def test_a_scatter_nest_has_the_points_that_land_on_a_result(size: int, stride: int) -> None:
+    layers = network(scatter(0, 1, 1, size, source=0, stride=stride))
+    # Input ix meets tap fx in result (ix - fx) / stride, if that is a whole number and the window
+    # of that result lies within the inputs.
+    landing = [
+        (ix, fx)
+        for ix in range(size)
+        for fx in range(3)
+        if (ix - fx) % stride == 0 and ix - fx >= 0 and ix - fx + 3 <= size
+    ]
+    assert layers.ops[0].points == len(landing) ** 2
+
+
 def test_what_is_written_of_a_scatter_nest_is_kept() -> None:
     (op,) = network(scatter(0, 4, 1, 31, source=0, stride=2)).ops
     kept = ("B=1", "K=4", "C=1", "IY=31", "IX=31", "FY=3", "FX=3")
