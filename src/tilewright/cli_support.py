@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from tilewright import __version__
-from tilewright.errors import InputError, Problem, TilewrightError
+from tilewright.errors import InfeasibleError, InputError, Problem, TilewrightError
 
 if TYPE_CHECKING:  # imported when something is slow
     from rich.progress import Progress
@@ -136,6 +136,15 @@ def exit_with(run: Callable[[], None], *, as_json: bool) -> None:
         else:
             click.echo("\n".join(f"error: {p}" for p in error.problems), err=True)
         sys.exit(error.exit_code)
+    except MemoryError:
+        message = "there is not enough memory on this computer for that"
+        hint = "a smaller network, or larger scratchpads in the machine file, take fewer tasks"
+        problem = Problem(message=message, hint=hint)
+        if as_json:
+            print_json({"problems": [problem_json(problem)]})
+        else:
+            click.echo(f"error: {problem}", err=True)
+        sys.exit(InfeasibleError.exit_code)
     except KeyboardInterrupt as interrupt:
         import signal
 

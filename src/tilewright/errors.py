@@ -12,6 +12,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 
+from tilewright.printable import printable
+
 Severity = Literal["error", "warning"]
 
 
@@ -33,10 +35,10 @@ class Problem:
         return ":".join(str(part) for part in parts if part not in ("", None))
 
     def __str__(self) -> str:
-        place = f"{self.where}: " if self.where else ""
+        place = f"{printable(self.where)}: " if self.where else ""
         label = "warning: " if self.severity == "warning" else ""
-        hint = "".join(f"\n  hint: {line}" for line in self.hint.splitlines())
-        return f"{place}{label}{self.message}{hint}"
+        hint = "".join(f"\n  hint: {printable(line)}" for line in self.hint.split("\n") if line)
+        return f"{place}{label}{printable(self.message)}{hint}"
 
 
 class TilewrightError(Exception):

@@ -2,6 +2,7 @@
 
 import os
 import resource
+import signal
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -10,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from tilewright.document import write_text, write_texts
+from tilewright.document import settle, write_text, write_texts
 from tilewright.errors import InputError
 
 
@@ -54,14 +55,56 @@ def test_a_new_file_has_the_mode_of_the_one_it_replaces(tmp_path: Path) -> None:
     assert (file.read_text(), file.stat().st_mode & 0o777) == ("second", 0o640)
 
 
-def test_a_link_still_leads_to_its_file(tmp_path: Path) -> None:
+def test_a_link_is_replaced_and_not_written_through(tmp_path: Path) -> None:
+    """Whoever put a link into a folder that others write to would else choose what they lose."""
     (tmp_path / "far").mkdir()
+    (tmp_path / "far" / "file").write_text("precious")
     link = tmp_path / "link"
     link.symlink_to(tmp_path / "far" / "file")
-    for text in ("first", "second"):
-        write_text(link, text)
-        assert link.is_symlink()
-        assert contents(tmp_path / "far") == {"file": text}
+    write_text(link, "text")
+    assert not link.is_symlink()
+    assert link.read_text() == "text"
+    assert contents(tmp_path / "far") == {"file": "precious"}
+
+
+KILLED = """
+import os, signal, sys
+from pathlib import Path
+from tilewright.document import write, write_texts
+calls = 0
+def counted(path, *arguments, original=getattr(Path, sys.argv[2]), **named):
+    global calls
+    calls += 1
+    if calls == int(sys.argv[3]):
+        os.kill(os.getpid(), signal.SIGKILL)
+    return original(path, *arguments, **named)
+setattr(Path, sys.argv[2], counted)
+write_texts(Path(sys.argv[1]), {"a": "new", "b": "new", "c": "new"})
+"""
+
+
+@pytest.mark.parametrize(
+    ("method", "call", "text"),
+    [("write_bytes", 1, "old"), ("write_bytes", 3, "old"), ("rename", 1, "old"),
+     ("replace", 1, "new"), ("replace", 2, "new"), ("replace", 3, "new"), ("rmdir", 1, "new")],
+)  # fmt: skip
+def test_a_killed_writer_leaves_the_old_or_the_new_files_and_nothing_else(
+    tmp_path: Path, method: str, call: int, text: str
+) -> None:
+    write_texts(tmp_path, dict.fromkeys("abc", "old"))
+    killed = subprocess.run(
+        [sys.executable, "-c", KILLED, str(tmp_path), method, str(call)], check=False
+    )
+    assert killed.returncode == -signal.SIGKILL
+    settle(tmp_path)
+    assert contents(tmp_path) == dict.fromkeys("abc", text)
+
+
+def test_what_a_writer_at_work_has_written_so_far_stays(tmp_path: Path) -> None:
+    at_work = tmp_path / f".tilewright-{os.getpid()}-1"
+    at_work.mkdir()
+    write_text(tmp_path / "file", "text")
+    assert at_work.is_dir()
 
 
 def test_what_is_no_plain_file_is_written_where_it_is(tmp_path: Path) -> None:

@@ -10,6 +10,7 @@ from tilewright.document.validate import faulty_keys, validate
 from tilewright.document.write import (
     make_folder,
     refuse_unwritable,
+    settle,
     write_files,
     write_text,
     write_texts,
@@ -26,6 +27,7 @@ __all__ = [
     "read_document",
     "read_text",
     "refuse_unwritable",
+    "settle",
     "suggestion",
     "validate",
     "write_files",

@@ -1,13 +1,18 @@
 """Writing text files; where one cannot be written is told like any other wrong argument."""
 
 import os
+import shutil
 import stat
 import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
+from errno import EISDIR
 from pathlib import Path
 
 from tilewright.errors import InputError, Problem
+
+_STAGED = ".tilewright-"
+_FINISHED = ".whole"
 
 
 def write_text(path: Path, text: str) -> None:
@@ -42,39 +47,88 @@ def make_folder(folder: Path) -> None:
 
 
 def write_files(contents: Mapping[Path, bytes]) -> None:
-    """Write files that belong together: a full disk or an interrupt leaves those that were there.
+    """Write files that belong together: a full disk, an interrupt or a kill leaves all of those
+    that were there, or all of the new ones.
 
-    Each is written beside its place first. Links and what is no plain file, such as `/dev/stdout`,
-    and a file in a folder that may not be written into, are written where they are.
+    They are written into a folder of their own beside their places; when all are whole, that folder
+    gets another name, and from then on they only change places. `settle` ends what a killed writer
+    began. A link is replaced and not followed. Devices, pipes, and a file in a folder that may not
+    be written into, are written where they are.
 
     Raises:
         InputError: one of them cannot be written.
     """
-    waiting: list[tuple[Path, Path]] = []
+    staged: dict[Path, list[tuple[Path, bytes]]] = {}
+    for path, content in contents.items():
+        with _unwritable_refused(path):
+            if _is_written_in_place(path):
+                path.write_bytes(content)
+            elif path.is_dir() and not path.is_symlink():
+                raise IsADirectoryError(EISDIR, os.strerror(EISDIR))
+            else:
+                staged.setdefault(path.parent, []).append((path, content))
+    for folder, files in staged.items():
+        settle(folder)
+        _write_together(folder, files)
+
+
+def _write_together(folder: Path, files: list[tuple[Path, bytes]]) -> None:
+    name = f"{_STAGED}{os.getpid()}-{threading.get_ident()}"
+    unfinished, finished = folder / name, folder / f"{name}{_FINISHED}"
     try:
-        for number, (path, content) in enumerate(contents.items()):
+        for path, content in files:
             with _unwritable_refused(path):
-                if path.is_symlink() or (path.exists() and not _is_replaceable(path)):
-                    path.write_bytes(content)
-                    continue
-                name = f".tilewright-{os.getpid()}-{threading.get_ident()}-{number}"
-                beside = path.with_name(name)
-                waiting.append((beside, path))
+                unfinished.mkdir(exist_ok=True)
+                beside = unfinished / path.name
                 beside.write_bytes(content)
-                if path.exists():
+                if path.is_file() and not path.is_symlink():
                     beside.chmod(stat.S_IMODE(path.stat().st_mode))
-        for beside, path in waiting:
-            with _unwritable_refused(path):
-                beside.replace(path)
+        with _unwritable_refused(folder):
+            unfinished.rename(finished)
+            _put_in_place(finished)
     finally:
-        for beside, _ in waiting:
-            with suppress(OSError):
-                beside.unlink()
+        shutil.rmtree(unfinished, ignore_errors=True)
 
 
-def _is_replaceable(path: Path) -> bool:
-    may_write = os.access(path, os.W_OK) and os.access(path.parent, os.W_OK | os.X_OK)
-    return path.is_file() and may_write
+def _put_in_place(finished: Path) -> None:
+    for path in sorted(finished.iterdir()):
+        path.replace(finished.parent / path.name)
+    finished.rmdir()
+
+
+def settle(folder: Path) -> None:
+    """End what killed writers began in a folder: whole sets of files get their places, and what is
+    not whole goes. Whoever may not write there leaves it."""
+    with suppress(OSError):
+        for left in sorted(folder.glob(f"{_STAGED}*")):
+            writer = left.name.removeprefix(_STAGED).partition("-")[0]
+            if not left.is_dir() or left.is_symlink() or _is_running(writer):
+                continue
+            if left.name.endswith(_FINISHED):
+                _put_in_place(left)
+            else:
+                shutil.rmtree(left, ignore_errors=True)
+
+
+def _is_running(process: str) -> bool:
+    if not process.isdecimal() or int(process) >= 2**31:
+        return True
+    try:
+        os.kill(int(process), 0)
+    except ProcessLookupError:
+        return False
+    except OSError:
+        return True
+    return True
+
+
+def _is_written_in_place(path: Path) -> bool:
+    """Whether a path leads to no plain file, such as `/dev/stdout`, or its folder is closed."""
+    if path.absolute().parts[1:2] in (("dev",), ("proc",)):
+        return True
+    if path.is_symlink() or not path.exists() or path.is_dir():
+        return False
+    return not (path.is_file() and os.access(path.parent, os.W_OK | os.X_OK))
 
 
 def refuse_unwritable(folder: Path) -> None:

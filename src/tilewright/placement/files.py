@@ -36,7 +36,12 @@ def read_csv(path: str | Path, capacity_bytes: int | None = None) -> PlacementPr
 
 def parse_csv(text: str, name: str, capacity_bytes: int | None = None) -> PlacementProblem:
     """Read a problem from text; `name` is what messages call it."""
-    lines = list(csv.reader(io.StringIO(text)))
+    try:
+        lines = list(csv.reader(io.StringIO(text)))
+    except csv.Error as error:
+        raise InputError(
+            Problem(file=name, message=f"is no CSV that can be read: {error}")
+        ) from None
     header = [cell.strip() for cell in lines[0]] if lines else []
     problems = [_at(name, 1, fault, _EXAMPLE) for fault in _header_faults(header)]
     if problems:

@@ -9,7 +9,7 @@ from math import fsum
 from pathlib import Path
 from typing import Any
 
-from tilewright.document import read_text
+from tilewright.document import read_text, settle
 from tilewright.errors import InputError, Problem
 from tilewright.machine.model import Machine, Memory
 from tilewright.mapping.search import Mapped
@@ -176,6 +176,7 @@ def read_record(path: str | Path) -> PlanRecord:
     """
     file = Path(path)
     file = file / "plan.json" if os.path.isdir(file) else file
+    settle(file.parent)
     try:
         text = read_text(file, MOST_BYTES)
     except InputError as error:
@@ -185,7 +186,10 @@ def read_record(path: str | Path) -> PlanRecord:
         if data["schema"] != SCHEMA:
             raise KeyError("schema")
         return _record(data)
-    except (ValueError, KeyError, TypeError, IndexError) as error:
+    except RecursionError:
+        message = "is no plan that can be read: its brackets are nested too deep"
+        raise InputError(Problem(file=str(file), message=message, hint=_WRITE_ONE)) from None
+    except (ValueError, KeyError, TypeError, IndexError, AttributeError) as error:
         missing = isinstance(error, KeyError)
         message = f"is no plan that can be read: {'no ' if missing else ''}{error}"
         raise InputError(Problem(file=str(file), message=message, hint=_WRITE_ONE)) from None

@@ -9,6 +9,7 @@ from rich.measure import Measurement
 from rich.table import Table
 from rich.text import Text
 
+from tilewright.printable import printable
 from tilewright.report.tables import PIPED_WIDTH, Grid, Heading, View
 
 
@@ -28,8 +29,8 @@ def rich_text(view: View) -> str:
 def _heading(heading: Heading) -> RenderableType:
     grid = Table.grid(padding=(0, 2))
     for name, value in heading.facts:
-        grid.add_row(Text(name, style="dim"), Text(value))
-    return Group(Text(heading.title, style="bold"), grid)
+        grid.add_row(Text(printable(name), style="dim"), Text(printable(value)))
+    return Group(Text(printable(heading.title), style="bold"), grid)
 
 
 def _table(grid: Grid, console: Console) -> Table:
@@ -58,5 +59,5 @@ def _made(grid: Grid, kept: Sequence[int]) -> Table:
             overflow="fold",
         )
     for row in grid.rows:
-        result.add_row(*(Text(row[place]) for place in kept))
+        result.add_row(*(Text(printable(row[place])) for place in kept))
     return result

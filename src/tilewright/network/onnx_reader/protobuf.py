@@ -8,6 +8,7 @@ import onnx
 from google.protobuf.message import DecodeError  # type: ignore[import-untyped]  # has no stubs
 
 from tilewright.errors import InputError, Problem
+from tilewright.network.onnx_reader.calls import refuse_endless
 from tilewright.network.onnx_reader.elements import ElementType, element_type
 from tilewright.network.onnx_reader.model import (
     Attribute,
@@ -37,7 +38,7 @@ def load_model(path: Path) -> Model:
         raise InputError(_not_a_model(path)) from error
     if not proto.HasField("graph"):
         raise InputError(_not_a_model(path))
-    proto = _inlined(proto)
+    proto = _inlined(proto, path)
     opsets = {_domain(entry.domain): entry.version for entry in proto.opset_import}
     # Files older than IR version 3 name no operator set; the first one is meant.
     if proto.ir_version < 3:
@@ -53,8 +54,8 @@ def load_model(path: Path) -> Model:
 def load_with_values(path: Path) -> onnx.ModelProto:
     """The whole model, with values that lie beside the file; InputError where they are missing."""
     try:
-        return _inlined(onnx.load(path))
-    except (OSError, ValueError, DecodeError, onnx.checker.ValidationError) as error:
+        return _inlined(onnx.load(path), path)
+    except (OSError, RuntimeError, ValueError, DecodeError, onnx.checker.ValidationError) as error:
         first_line = str(error).partition("\n")[0]
         raise InputError(
             _fault(
@@ -65,16 +66,22 @@ def load_with_values(path: Path) -> onnx.ModelProto:
         ) from error
 
 
-def _inlined(proto: onnx.ModelProto) -> onnx.ModelProto:
+def _inlined(proto: onnx.ModelProto, path: Path) -> onnx.ModelProto:
     """The model with the bodies of its own functions in place of their calls.
 
     A function of which ONNX cannot tell that its operators mean the same there stays.
     """
     if not proto.functions:
         return proto
+    refuse_endless(proto, str(path))
     from onnx.inliner import inline_local_functions
 
-    return inline_local_functions(proto)
+    try:
+        return inline_local_functions(proto)
+    except (RuntimeError, onnx.checker.ValidationError) as error:
+        first_line = str(error).partition("\n")[0]
+        message = f"its functions cannot be put in place of their calls: {first_line}"
+        raise InputError(_fault(path, message)) from error
 
 
 def _fault(path: Path, message: str, hint: str = "") -> Problem:
