@@ -181,25 +181,35 @@ def below_bounds(plan: dict[str, Any]) -> Iterator[str]:
 
 
 def run(arguments: list[str]) -> tuple[int, str, str]:
-    """Exit code and both outputs of a command, in a process with a limit of CPU."""
+    """Exit code and both outputs of a command, with the limit of CPU of a case."""
+    return limited_run(arguments, CPU_SECONDS, resource.RLIM_INFINITY)
+
+
+def limited_run(arguments: list[str], cpu_seconds: int, memory_bytes: int) -> tuple[int, str, str]:
+    """Exit code and both outputs of a command, in a process with limits of CPU and memory."""
     with TemporaryDirectory() as place:
         out, err = Path(place) / "out", Path(place) / "err"
         child = os.fork()
         if child == 0:
+            _limit(cpu_seconds, memory_bytes)
             _become(arguments, out, err)
         _, status = os.waitpid(child, 0)
         code = os.waitstatus_to_exitcode(status)
         return code, out.read_text(), err.read_text()[-2000:]
 
 
+def _limit(cpu_seconds: int, memory_bytes: int) -> None:
+    used = resource.getrusage(resource.RUSAGE_SELF)
+    spent = int(used.ru_utime + used.ru_stime)
+    resource.setrlimit(resource.RLIMIT_CPU, (spent + cpu_seconds, spent + cpu_seconds + 5))
+    resource.setrlimit(resource.RLIMIT_DATA, (memory_bytes, memory_bytes))
+    signal.signal(signal.SIGXCPU, signal.SIG_DFL)
+
+
 def _become(arguments: list[str], out: Path, err: Path) -> None:
     """Run a command in this process and end it."""
     for number, path in ((1, out), (2, err)):
         os.dup2(os.open(path, os.O_CREAT | os.O_WRONLY), number)
-    used = resource.getrusage(resource.RUSAGE_SELF)
-    spent = int(used.ru_utime + used.ru_stime)
-    resource.setrlimit(resource.RLIMIT_CPU, (spent + CPU_SECONDS, spent + CPU_SECONDS + 5))
-    signal.signal(signal.SIGXCPU, signal.SIG_DFL)
     code = 1
     try:
         from tilewright.cli import main as command

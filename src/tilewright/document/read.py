@@ -1,12 +1,14 @@
 """Reading a text file, and YAML of any kind from it."""
 
 from pathlib import Path
+from typing import BinaryIO
 
 from tilewright.document.content import Document
 from tilewright.document.plain_yaml import plain_data
 from tilewright.errors import InputError, Problem
 
 _MAX_BYTES = 2**20
+_PART_BYTES = 2**20
 
 
 def read_document(path: Path, *, last_key_wins: bool = False) -> Document:
@@ -39,7 +41,7 @@ def read_text(path: Path, most_bytes: int = _MAX_BYTES) -> str:
     """
     try:
         with path.open("rb") as stream:
-            raw = stream.read(most_bytes + 1)
+            raw = _start_of(stream, most_bytes + 1)
         if len(raw) > most_bytes:
             message = f"is larger than {most_bytes:,} bytes, which no such file should be"
             raise InputError(Problem(file=str(path), message=message))
@@ -50,3 +52,14 @@ def read_text(path: Path, most_bytes: int = _MAX_BYTES) -> str:
     except ValueError:
         message = "is no text file (UTF-8 is needed)"
         raise InputError(Problem(file=str(path), message=message)) from None
+
+
+def _start_of(stream: BinaryIO, most_bytes: int) -> bytes:
+    """The first bytes of a file, or of what is no file and has no end; room is taken as they
+    come."""
+    parts: list[bytes] = []
+    left = most_bytes
+    while left and (part := stream.read(min(left, _PART_BYTES))):
+        parts.append(part)
+        left -= len(part)
+    return b"".join(parts)
