@@ -70,7 +70,9 @@ def relu(folder: Path, name: str, size: int | str = 4) -> Path:
     ends = [
         helper.make_tensor_value_info(end, onnx.TensorProto.FLOAT, [1, size]) for end in ("x", name)
     ]
-    graph = helper.make_graph([helper.make_node("Relu", ["x"], [name], name=name)], "g", *zip(ends))
+    graph = helper.make_graph(
+        [helper.make_node("Relu", ["x"], [name], name=name)], "g", ends[:1], ends[1:]
+    )
     path = folder / "relu.onnx"
     onnx.save(helper.make_model(graph, opset_imports=OWN[:1], ir_version=8), path)
     return path
@@ -104,7 +106,7 @@ def test_a_cell_that_is_too_long_is_a_message(tmp_path: Path) -> None:
 def test_brackets_that_are_nested_too_deep_are_a_message(tmp_path: Path) -> None:
     file = tmp_path / "plan.json"
     file.write_text("[" * 200_000)
-    for command in (["replay", file], ["explain", file], ["compare", file, file]):
+    for command in (("replay", file), ("explain", file), ("compare", file, file)):
         told = run(*command)
         assert told.exit_code == 2
         assert "nested too deep" in told.stderr
