@@ -20,7 +20,7 @@ from tilewright.machine.load import library_names
 from tilewright.planner import PlanOptions
 from tilewright.program.places import places_of
 
-TOTALS = {"cycles", "energy_pj", "traffic_bytes", "peak_bytes"}
+TOTALS = {"cycles", "energy_pj", "traffic_bytes", "peak_bytes", "macs_executed"}
 BOUNDS = {"cycles", "peak_bytes"}
 KEYS = {"totals", "bounds", "tasks", "buffers", "checked", "verified"}
 QUICK = [

@@ -1,5 +1,7 @@
 """Counting a network exactly: multiplications, bytes of weights, distinct elements touched."""
 
+from collections.abc import Mapping
+from dataclasses import replace
 from math import gcd, prod
 
 from tilewright.network.graph import Index, Network, Op
@@ -16,14 +18,31 @@ def macs(op: Op, network: Network) -> int:
     that land outside the output do not, and neither do those of a transposed convolution at which
     no window reaches the output.
     """
+    return tile_macs(op, network, {dim: (0, size) for dim, size in op.dims})
+
+
+def tile_macs(op: Op, network: Network, ranges: Mapping[str, tuple[int, int]]) -> int:
+    """The multiplications of some ranges of an op's loops, counted as `macs` counts them all."""
     if not is_mac(op.kind):
         return 0
-    total = active_points(op, network.by_name[op.outputs[0].tensor].shape)
-    sizes = op.sizes
-    for axis in interleaved(op, network):
-        inside = points_inside(axis.index, sizes, axis.size)
-        total = total * inside // (sizes[axis.loop] * sizes[axis.tap])
+    lengths = {dim: end - begin for dim, (begin, end) in ranges.items()}
+    total = prod(lengths.values())
+    if not total:
+        return 0
+    index, shape = op.outputs[0].index, network.by_name[op.outputs[0].tensor].shape
+    for axis, extent in zip(index or (), shape if index is not None else (), strict=True):
+        inside = points_inside(_from_starts(axis, ranges), lengths, extent)
+        total = total * inside // prod(lengths[dim] for dim, _ in axis.terms)
+    for crossed in interleaved(op, network):
+        inside = points_inside(_from_starts(crossed.index, ranges), lengths, crossed.size)
+        total = total * inside // (lengths[crossed.loop] * lengths[crossed.tap])
     return total
+
+
+def _from_starts(index: Index, ranges: Mapping[str, tuple[int, int]]) -> Index:
+    """An index with loops that count from where their ranges begin."""
+    first = sum(factor * ranges[dim][0] for dim, factor in index.terms)
+    return replace(index, offset=index.offset + first)
 
 
 def active_points(op: Op, shape: tuple[int, ...]) -> int:

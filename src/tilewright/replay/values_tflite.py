@@ -48,6 +48,12 @@ def stored_values(network: Network, path: Path) -> tuple[dict[str, Array], dict[
     return arrays, _quantisations(network, content, names)
 
 
+def stored_quantisations(network: Network, path: Path) -> dict[str, Quantisation]:
+    """The quantisation of every tensor of a network that its file gives one."""
+    content = path.read_bytes()
+    return _quantisations(network, content, unique_names(decode(content).tensors))
+
+
 def _worked_out(network: Network) -> Mapping[str, Array]:
     """Constants that the reader worked out itself: attributes of the op that reads them."""
     found = {}

@@ -17,6 +17,13 @@ from tilewright.errors import InputError, Problem
 
 _BOX = [("int", "int")]
 _ACCESS = {"buffer": "int", "box": _BOX}
+_OPERAND = {"operand": "text", "tensor": "text"}
+_OPERATOR = {
+    "attributes?": {},
+    "accumulator_bits?": "int",
+    "inputs?": [_OPERAND],
+    "outputs?": [_OPERAND],
+}
 _COST_FIGURES = ("compute_cycles", "stall_cycles", "onload_cycles", "offload_cycles")
 _FILE: Mapping[str, Any] = {
     "network": "text",
@@ -36,6 +43,7 @@ _FILE: Mapping[str, Any] = {
         "energy_pj_by_memory": {"*": "number"},
         "traffic_bytes": {"*": {"read": "int", "write": "int"}},
         "peak_bytes": {"*": "int"},
+        "macs_executed?": "int",
     },
     "bounds?": {
         "machine?": {"cycles": "int", "traffic_bytes": "int", "energy_pj": "number"},
@@ -73,16 +81,26 @@ _FILE: Mapping[str, Any] = {
             "limits": [("text", "int")],
         }
     ],
-    "tensors": [{"name": "text", "shape": ["int"], "bits": "int", "role": "text"}],
+    "tensors": [
+        {
+            "name": "text",
+            "shape": ["int"],
+            "bits": "int",
+            "role": "text",
+            "quantisation?": {"scale": ["number"], "zero_point": ["int"], "axis": "int"},
+        }
+    ],
     "op_list": [
         {
             "name": "text",
             "dims": [("text", "int")],
             "macs": "int",
             **{key: ["text"] for key in ("fused", "reads", "writes")},
+            **_OPERATOR,
         }
     ],
     "mappings": ["text"],
+    "fused_list?": [{"name": "text", "kind": "text", "dims": [("text", "int")], **_OPERATOR}],
     "mapping_costs": [
         {
             "macs": "int",
@@ -101,6 +119,7 @@ _FILE: Mapping[str, Any] = {
             "space": "text",
             "address": "int",
             "size_bytes": "int",
+            "bits?": "count",
         }
     ],
     "task_list": [

@@ -9,10 +9,14 @@ from tilewright import __version__
 from tilewright.document import write_texts
 from tilewright.garbage import without_garbage_collection
 from tilewright.mapping.text import mapping_text
+from tilewright.network.graph import Network
 from tilewright.planner import Plan
+from tilewright.program.boxes import elements
 from tilewright.program.model import Access, Buffer, Task
+from tilewright.replay.emulate_layout import holds_partial_sums
 from tilewright.report.cascades import rolling_buffers
 from tilewright.report.html_report import report_html
+from tilewright.report.operators import operator_json, tensors_json
 from tilewright.report.plan import plan_figures
 from tilewright.report.record import SCHEMA, record_json
 from tilewright.report.trace import trace_events
@@ -56,17 +60,14 @@ def plan_json(plan: Plan) -> dict[str, Any]:
             for space in program.spaces
         ],
         "engines": [{"name": engine.name, "count": engine.count} for engine in program.engines],
-        "tensors": [
-            {"name": t.name, "shape": t.shape, "bits": t.bits, "role": t.role}
-            for t in plan.network.tensors
-        ],
+        "tensors": list(tensors_json(plan.network)),
         "ops": used,
         "mappings": [
             mapping_text(f"mapping {number}", mapped.setup, mapped.loops)
             for number, mapped in enumerate(program.mappings)
         ],
         "buffer_list": [
-            _buffer(buffer, address)
+            _buffer(buffer, address, plan.network)
             for buffer, address in zip(program.buffers, timetable.addresses, strict=True)
         ],
         "task_list": [
@@ -82,8 +83,20 @@ def plan_json(plan: Plan) -> dict[str, Any]:
         "given": program.given,
         "results": program.results,
         "rolling_buffers": [asdict(rolling) for rolling in rolling_buffers(program, plan.network)],
-        **record_json(plan.record),
+        **_with_operators(record_json(plan.record), plan.network),
     }
+
+
+def _with_operators(data: dict[str, Any], network: Network) -> dict[str, Any]:
+    """The keys of a record; ops, and those applied in passing, with what it takes to run them."""
+    ops = {op.name: op for op in network.ops}
+    own = [op | operator_json(ops[op["name"]]) for op in data["op_list"]]
+    fused = dict.fromkeys(name for op in own for name in op["fused"])
+    passing = [
+        {"name": name, "kind": ops[name].kind, "dims": ops[name].dims, **operator_json(ops[name])}
+        for name in fused
+    ]
+    return {**data, "op_list": own, "fused_list": passing}
 
 
 def plan_source(plan: Plan) -> dict[str, Any]:
@@ -97,7 +110,7 @@ def plan_source(plan: Plan) -> dict[str, Any]:
     }
 
 
-def _buffer(buffer: Buffer, address: int) -> dict[str, Any]:
+def _buffer(buffer: Buffer, address: int, network: Network) -> dict[str, Any]:
     data: dict[str, Any] = {
         "name": buffer.name,
         "tensor": buffer.tensor,
@@ -105,10 +118,19 @@ def _buffer(buffer: Buffer, address: int) -> dict[str, Any]:
         "space": buffer.space,
         "address": address,
         "size_bytes": buffer.size_bytes,
+        "bits": _bits(buffer, network),
     }
     if buffer.view is not None:
         data["view"] = {"buffer": buffer.view.buffer, "origin": buffer.view.origin}
     return data
+
+
+def _bits(buffer: Buffer, network: Network) -> int:
+    """Bits of an element; sums that wait are as wide as there is room for."""
+    bits, count = network.by_name[buffer.tensor].bits, elements(buffer.box)
+    if count and holds_partial_sums(buffer):
+        return max(bits, 8 * buffer.size_bytes // count)
+    return bits
 
 
 def _task(task: Task) -> dict[str, Any]:

@@ -11,6 +11,7 @@ from tilewright.network.graph import Network
 from tilewright.replay.verify import Verified, verify
 from tilewright.report.plan_machine import machine_problems
 from tilewright.report.plan_mappings import mapping_problems, restored_mappings, with_mappings
+from tilewright.report.plan_operators import operator_problems
 from tilewright.report.plan_ops import assumption_problems, name_problems, op_problems
 from tilewright.report.plan_totals import total_problems
 from tilewright.report.record import PlanRecord
@@ -62,6 +63,7 @@ def _problems(record: PlanRecord, network: Network, machine: Machine | None) -> 
     yield from total_problems(record, network)
     yield from name_problems(record, network, machine)
     yield from op_problems(record, network)
+    yield from operator_problems(record, network)
     if machine is not None:
         yield from assumption_problems(record, network, machine)
         yield from machine_problems(record, machine)

@@ -6,7 +6,7 @@ import pytest
 
 from tilewright.network import windows
 from tilewright.network.build import NetworkBuilder
-from tilewright.network.counts import macs
+from tilewright.network.counts import macs, tile_macs
 from tilewright.network.graph import Network
 from tilewright.network.windows import Window, interleaved
 
@@ -83,3 +83,22 @@ def test_steps_over_the_input_hold_all_products_of_a_tile() -> None:
                     read = [i for i in range(4) for places in taps if begin <= places[i] < end]
                     seen = max(read) - min(read) + 1 if read else 0
                     assert seen <= axis.seen(end - begin, kernel)
+
+
+@pytest.mark.parametrize("size", [4, 7])
+@pytest.mark.parametrize("stride", [2, 3])
+def test_tiles_together_have_as_many_products_as_the_whole(stride: int, size: int) -> None:
+    network = transposed(Window(kernel=4, stride=stride, pad_begin=1), size)
+    (op,) = network.ops
+    (loop,) = (dim for dim in ("OX", "IX") if dim in op.sizes)
+    whole = {dim: (0, length) for dim, length in op.dims}
+    steps = [(start, min(start + 3, op.sizes[loop])) for start in range(0, op.sizes[loop], 3)]
+    tiles = [tile_macs(op, network, whole | {loop: span}) for span in steps]
+    assert sum(tiles) == macs(op, network)
+    # Each tap of a result reads an element or none: of the taps of one, every stride-th.
+    assert tiles[1] == sum(
+        2 * 3
+        for x in range(*steps[1])
+        for tap in range(4)
+        if (x - tap + 1) % stride == 0 and 0 <= (x - tap + 1) // stride < size
+    )
