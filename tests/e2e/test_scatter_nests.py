@@ -109,20 +109,41 @@ def test_a_plan_from_a_file_is_replayed(scatter: str, tmp_path: Path) -> None:
     assert answer("replay", str(tmp_path / "plan"), "--model", scatter)["agrees"]
 
 
+@pytest.mark.parametrize(
+    ("key", "value", "done"),
+    [
+        ("spatial_mapping", "{D1: ['IX, 8']}", "unrolled"),
+        ("temporal_ordering", "[[IX, '*'], ['*', '*']]", "ordered"),
+    ],
+)
 def test_loops_of_the_written_nest_in_a_mapping_file_are_explained(
-    scatter: str, tmp_path: Path
+    key: str, value: str, done: str, scatter: str, tmp_path: Path
 ) -> None:
     mapping = tmp_path / "mapping.yaml"
     mapping.write_text(
-        "- name: default\n  spatial_mapping:\n    D1:\n      - IX, 8\n"
-        "  memory_operand_links: {O: O, W: I2, I: I1}\n",
+        f"- name: default\n  {key}: {value}\n  memory_operand_links: {{O: O, W: I2, I: I1}}\n",
         encoding="utf-8",
     )
     found = answer("check", "npe8", scatter, "--mapping", str(mapping))["problems"]
     (problem,) = [p for p in found if p["file"] == str(mapping)]
-    assert "IX" in problem["message"]
-    assert "zigzag-3.9" in problem["message"]
-    assert problem["hint"] == "unroll OX instead"
+    assert "no op of scatter has a loop IX, which are read as gathers" in problem["message"]
+    assert f"with --model zigzag-3.9 alone IX is {done} here" in problem["message"]
+    assert problem["hint"] == "write OX for plans and our own model"
+
+
+def test_an_order_of_loops_that_no_op_has_is_not_ignored_in_silence(
+    gather: str, tmp_path: Path
+) -> None:
+    mapping = tmp_path / "mapping.yaml"
+    mapping.write_text(
+        "- name: default\n  temporal_ordering: [[OZ, 4], ['*', '*']]\n"
+        "  memory_operand_links: {O: O, W: I2, I: I1}\n",
+        encoding="utf-8",
+    )
+    found = answer("check", "npe8", gather, "--mapping", str(mapping))["problems"]
+    (problem,) = [p for p in found if p["file"] == str(mapping)]
+    assert (problem["severity"], problem["line"]) == ("warning", 2)
+    assert "no op of gather has a loop OZ, so nothing is ordered here" in problem["message"]
 
 
 def with_index(network: Network, index: Index) -> Network:

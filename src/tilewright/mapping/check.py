@@ -1,6 +1,6 @@
 """Do machine, network and mapping file go together? Faults that no single file shows."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from math import prod
 from pathlib import Path
@@ -191,24 +191,31 @@ def _against_array(
 
 
 def _unknown_loops(reading: ConstraintReading, network: Network) -> Iterator[Problem]:
-    """Loops that a mapping file unrolls and no op of the network has."""
+    """Loops that a mapping file unrolls or orders and no op of the network has."""
     known = {dim for op in network.ops for dim, _ in scattering(op, network).dims}
     instead = _loops_instead(network)
-    for i, constraint in enumerate(reading.constraints):
+    for at, entry, loop, done in _named_loops(reading.constraints):
+        if loop in known:
+            continue
+        why, hint = f"so nothing is {done} here", suggestion(loop, sorted(known))
+        if loop in instead:
+            why = f"which are read as gathers: with --model zigzag-3.9 alone {loop} is {done} here"
+            hint = f"write {instead[loop]} for plans and our own model"
+        message = f"{entry}: no op of {network.name} has a loop {loop}, {why}"
+        yield reading.document.problem(at, message, severity="warning", hint=hint)
+
+
+def _named_loops(
+    constraints: Sequence[Constraint],
+) -> Iterator[tuple[tuple[str | int, ...], str, str, str]]:
+    """Place, entry, loop, and what is done with it, of all loops that entries fix."""
+    for i, constraint in enumerate(constraints):
         for dim, pairs in constraint.spatial:
             for loop, _ in pairs:
-                if loop in known:
-                    continue
-                why, hint = "so nothing is unrolled here", suggestion(loop, sorted(known))
-                if loop in instead:
-                    why = f"which are read as gathers: only --model zigzag-3.9 unrolls {loop} here"
-                    hint = f"unroll {instead[loop]} instead"
-                yield reading.document.problem(
-                    (i, "spatial_mapping", dim),
-                    f"{constraint.name}: no op of {network.name} has a loop {loop}, {why}",
-                    severity="warning",
-                    hint=hint,
-                )
+                yield (i, "spatial_mapping", dim), constraint.name, loop, "unrolled"
+        for j, (loop, _) in enumerate(constraint.order):
+            if loop != "*":
+                yield (i, "temporal_ordering", j), constraint.name, loop, "ordered"
 
 
 def _loops_instead(network: Network) -> dict[str, str]:
