@@ -162,7 +162,7 @@ def _memory(
     reader.problems += faults
     read_width = max((p.bits_per_cycle for p in ports if p.kind != "write"), default=1)
     write_width = max((p.bits_per_cycle for p in ports if p.kind != "read"), default=1)
-    sharing, faults = parse_sharing(reader.document, (*at, "sharing"), file)
+    sharing, faults = parse_sharing(reader.document, (*at, "sharing"), file, dims)
     reader.problems += faults
     reader.unread += _unread_keys(("memories", str(at[-1])), file)
     return Memory(

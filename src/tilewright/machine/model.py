@@ -30,6 +30,8 @@ EthosUName = Literal["u55-32", "u55-64", "u55-128", "u55-256", "u65-256", "u65-5
 INPUT_OPERANDS: tuple[Operand, ...] = ("I1", "I2")
 WEIGHTS: Operand = INPUT_OPERANDS[1]
 OUTPUT_OPERAND: Operand = "O"
+UNION = "union"
+"""What a machine file calls a way down that brings an element to all units that want it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,7 +53,13 @@ class Sharing:
     """
 
     operand: Operand
-    terms: tuple[tuple[str, int], ...]
+    terms: tuple[tuple[str, int], ...] = ()
+    is_union: bool = False
+    """Whatever units want the same element get it together, wherever they stand; no `terms`."""
+
+    def __str__(self) -> str:
+        sum_of = [dim if factor == 1 else f"{factor}*{dim}" for dim, factor in self.terms]
+        return UNION if self.is_union else " + ".join(sum_of)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -208,6 +216,8 @@ class Machine:
     links: tuple[Link, ...] = ()
     sources: tuple[End, ...] = ()
     sinks: tuple[End, ...] = ()
+    unions: tuple[Operand, ...] = ()
+    """Operands whose sharing is a `union` because a ZigZag file says nothing else of them."""
     clock_hz: int | None = None
     description: str = ""
     source: str = ""

@@ -48,6 +48,7 @@ from tilewright.machine.model import (
     VectorUnit,
 )
 from tilewright.machine.names import expect_own_names
+from tilewright.machine.sharing import unshared
 
 _ARRAY_MISSING = "every multiplication would cost nothing"
 _STRUCTURE = {"cores", "memories", "operational_array", "sinks", "sources"}
@@ -187,6 +188,7 @@ def _assemble(
         links=tuple(_link(link) for link in file.links),
         sources=tuple(_ends(reader, "sources", file.sources, names, memories)),
         sinks=tuple(_ends(reader, "sinks", file.sinks, names, memories)),
+        unions=() if reader.units else unshared(memories.values()),
         clock_hz=file.clock,
         description=file.description,
         unread=tuple(reader.unread),

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 from tilewright.mapping.hierarchy import Hierarchy
 from tilewright.mapping.nest import LoopNest
+from tilewright.mapping.wires import joined
 
 Unrolling = tuple[tuple[str, tuple[tuple[str, int], ...]], ...]
 """Per array dim, the loops that run along it, with their factors."""
@@ -28,6 +29,8 @@ class Spatial:
     whole: Mapping[str, Levels]
     temporal: tuple[tuple[str, int], ...]
     drain_cycles: int
+    joined: Mapping[str, tuple[int, ...]]
+    """What units get together, see `wires.joined`."""
 
 
 def attach(
@@ -38,14 +41,14 @@ def attach(
     With `round_off`, the quotient of two floats that lies just above a whole number costs a pass
     more, as in ZigZag: K = 75 on 12 lanes then takes 8 passes, not 7.
     """
-    factors = _fractional_factors(nest, hierarchy, unrolling)
+    factors = fractional_factors(nest, hierarchy, unrolling)
     whole = {place: float(int(factor)) for place, factor in factors.items()}
     letters = [operand.letter for operand in nest.operands]
-    fractional = {letter: _levels(letter, hierarchy, factors) for letter in letters}
+    fractional = {letter: levels_of(letter, hierarchy, factors) for letter in letters}
     rounded = (
         fractional
         if whole == factors
-        else {letter: _levels(letter, hierarchy, whole) for letter in letters}
+        else {letter: levels_of(letter, hierarchy, whole) for letter in letters}
     )
     first_input = nest.operands[min(1, len(nest.operands) - 1)].letter
     return Spatial(
@@ -58,10 +61,11 @@ def attach(
             for dim, pairs in unrolling
             if dim in hierarchy.array.systolic_dims
         ),
+        joined=joined(nest, hierarchy, factors),
     )
 
 
-def _fractional_factors(
+def fractional_factors(
     nest: LoopNest, hierarchy: Hierarchy, unrolling: Unrolling
 ) -> dict[tuple[str, str], float]:
     """The factor of every (array dim, loop); one array dim of each loop takes up the remainder."""
@@ -86,7 +90,9 @@ def _fractional_factors(
     return result
 
 
-def _levels(letter: str, hierarchy: Hierarchy, factors: Mapping[tuple[str, str], float]) -> Levels:
+def levels_of(
+    letter: str, hierarchy: Hierarchy, factors: Mapping[tuple[str, str], float]
+) -> Levels:
     """The loops that are unrolled at each level; one on several array dims has the product."""
     serving = hierarchy.serving[letter]
     levels: list[dict[str, float]] = [{} for _ in range(len(hierarchy.chains[letter]) + 1)]

@@ -9,9 +9,9 @@ from typing import TypeVar
 from tilewright.document import dotted, in_file_order, read_document, suggestion
 from tilewright.errors import InputError, Problem
 from tilewright.machine.load import check_machine, reading_of
-from tilewright.machine.model import Core, Machine, Memory, bottom_up
+from tilewright.machine.model import Core, Machine
 from tilewright.machine.reader import MachineReading
-from tilewright.machine.sharing import distinct_elements
+from tilewright.mapping.attach import levels_of
 from tilewright.mapping.constraints import (
     DEFAULT_LINKS,
     Constraint,
@@ -20,14 +20,24 @@ from tilewright.mapping.constraints import (
     read_constraints,
 )
 from tilewright.mapping.ethos_u.configuration import CONFIGURATIONS
-from tilewright.mapping.nest import nest_of, runs_on_array, scattering, written_loops
+from tilewright.mapping.hierarchy import Hierarchy, hierarchy_of
+from tilewright.mapping.movement import boosts
+from tilewright.mapping.nest import (
+    LoopNest,
+    NestOperand,
+    nest_of,
+    runs_on_array,
+    scattering,
+    written_loops,
+)
 from tilewright.mapping.obstacles import (
     USUAL_BITS,
     constant_problems,
     multiplier_problems,
     narrower_hint,
 )
-from tilewright.network.graph import Network, Op, Operand
+from tilewright.mapping.wires import joined, misfits
+from tilewright.network.graph import Network, Op
 from tilewright.network.kinds import is_mac
 from tilewright.network.load import read_network
 
@@ -235,46 +245,72 @@ def _against_op(
     core: Core,
     where: tuple[Op, Network],
 ) -> Iterator[Problem]:
-    """A spatial unrolling wider than the port that feeds it."""
+    """A spatial unrolling wider than the port that feeds it, or one that wires do not serve."""
     op, network = where
-    op = scattering(op, network)
-    links = dict(constraint.links)
-    for operand in op.operands:
-        letter = links.get(operand.name, "")
-        chain = [m for m in bottom_up(machine.levels(core)) if letter in m.operands]
-        if not chain or operand.index is None:
-            continue
-        memory = chain[0]
-        port = memory.port(letter, "fl" if letter == "O" else "tl")
-        if port is None:
-            continue
-        bits = op.accumulator_bits if letter == "O" else network.by_name[operand.tensor].bits
-        needed = _elements_a_cycle(op, operand, constraint, memory, core) * bits
-        if needed > port.bits_per_cycle:
+    found = _seen(op, network, machine, core, constraint)
+    if found is None:
+        return
+    nest, hierarchy = found
+    factors = _factors(nest, hierarchy, constraint)
+    together = joined(nest, hierarchy, factors)
+    at = (_place(reading, constraint), "spatial_mapping")
+    for operand in nest.operands:
+        letter = operand.letter
+        memory = hierarchy.memory(letter, 0)
+        port = hierarchy.port(letter, 0, "fl" if letter == "O" else "tl")
+        levels = levels_of(letter, hierarchy, factors)
+        elements = boosts(nest, operand, levels, together.get(letter, ()))[0]
+        needed = int(elements) * operand.bits
+        if port is not None and needed > port.bits_per_cycle:
             yield reading.document.problem(
-                (_place(reading, constraint), "spatial_mapping"),
-                f"{constraint.name}: the unrolling needs {needed} bits of {operand.name} a cycle "
+                at,
+                f"{constraint.name}: the unrolling needs {needed} bits of {letter} a cycle "
                 f"from {memory.name}, whose port {port.name} has {port.bits_per_cycle} "
                 f"(op {op.name})",
                 severity="warning",
-                hint="ZigZag shrinks the unrolling silently; widen the port or unroll less",
+                hint=_remedy(nest, operand, levels[0], port.bits_per_cycle),
             )
+    for letter, way, reason in misfits(nest, hierarchy, factors):
+        yield reading.document.problem(
+            at,
+            f"{constraint.name}: {letter} cannot use the wires {way}, and every unit gets its "
+            f"own elements: {reason} (op {op.name})",
+            severity="warning",
+            hint="unroll other loops, or wire the array for these",
+        )
 
 
-def _elements_a_cycle(
-    op: Op, operand: Operand, constraint: Constraint, memory: Memory, core: Core
-) -> int:
-    """Different elements of an operand that the units under one memory instance use at once."""
-    sizes = op.sizes
-    relevant = {dim for index in operand.index or () for dim, _ in index.terms}
-    carrier = dict(constraint.links)[operand.name]
-    shared = next((s for s in memory.sharing if s.operand == carrier), None)
-    if shared is not None:
-        return distinct_elements(shared, core.array.sizes)
-    return prod(
-        min(factor, sizes[loop])
+def _seen(
+    op: Op, network: Network, machine: Machine, core: Core, constraint: Constraint
+) -> tuple[LoopNest, Hierarchy] | None:
+    """An op as the core sees it; None if it does not run on the array, or nothing holds it."""
+    links = dict(constraint.links)
+    try:
+        nest = nest_of(op, network)
+        return nest, hierarchy_of(machine, core, {x: links[x] for x in nest.letters})
+    except (KeyError, ValueError):
+        return None  # Mapping it says why.
+
+
+def _factors(
+    nest: LoopNest, hierarchy: Hierarchy, constraint: Constraint
+) -> dict[tuple[str, str], float]:
+    """What an entry unrolls, as far as the nest has it."""
+    return {
+        (dim, loop): min(factor, nest.sizes[loop])
         for dim, pairs in constraint.spatial
-        if dim in memory.served_dims
         for loop, factor in pairs
-        if loop in relevant
-    )
+        if dim in hierarchy.array.sizes and loop in nest.sizes
+    }
+
+
+def _remedy(
+    nest: LoopNest, operand: NestOperand, unrolled: Sequence[tuple[str, float]], width: int
+) -> str:
+    same = nest.irrelevant(operand)
+    if any(f * operand.bits > width for loop, f in unrolled if loop not in same):
+        return "ZigZag shrinks the unrolling silently; widen the port or unroll less"
+    loops = {loop for loop, factor in unrolled if factor > 1}
+    if any({loop for loop, _ in r.terms} <= loops for r in nest.relations_of(operand)):
+        return "widen the port, unroll less, or let units share elements: `sharing`"
+    return "widen the port, or unroll less"

@@ -14,6 +14,7 @@ from tilewright.machine.model import (
     Machine,
     Memory,
     Port,
+    Sharing,
 )
 
 DIRECTIONS: Final[tuple[Direction, ...]] = ("tl", "fl", "th", "fh")
@@ -31,6 +32,8 @@ class Hierarchy:
     levels: tuple[tuple[Memory, tuple[str, ...]], ...]
     links: tuple[tuple[str, str], ...]
     """Letters of the nest with the machine operands (I1, I2, O) that carry them."""
+    unions: tuple[str, ...] = ()
+    """Letters of which units get a common element together, whatever the memories say."""
 
     def __hash__(self) -> int:
         return self._hash
@@ -38,7 +41,7 @@ class Hierarchy:
     @cached_property
     def _hash(self) -> int:
         """Worked out once: what depends on nothing but the memories is looked up by them."""
-        return hash((self.array, self.levels, self.links))
+        return hash((self.array, self.levels, self.links, self.unions))
 
     @cached_property
     def chains(self) -> Mapping[str, tuple[int, ...]]:
@@ -61,6 +64,24 @@ class Hierarchy:
             for level, index in reversed(list(enumerate(chain))):
                 served = self.levels[index][0].served_dims
                 found[letter].update((dim, level) for dim in served)
+        return found
+
+    @cached_property
+    def sharing(self) -> Mapping[str, tuple[Sharing | None, ...]]:
+        """Per letter and level, how units share the ways to all that is below; None: not at all.
+
+        What a memory says holds for the way to the units that it serves, and for the way down to
+        its own copies.
+        """
+        found: dict[str, tuple[Sharing | None, ...]] = {}
+        for letter, carrier in self.links:
+            said = Sharing(operand=carrier, is_union=True) if letter in self.unions else None
+            ways = []
+            for index in self.chains[letter]:
+                here = () if letter in self.unions else self.levels[index][0].sharing
+                said = next((s for s in here if s.operand == carrier), said)
+                ways.append(said)
+            found[letter] = tuple(ways)
         return found
 
     def memory(self, letter: str, level: int) -> Memory:
@@ -94,12 +115,15 @@ def hierarchy_of(
     links: Mapping[str, str],
     tops: Mapping[str, str] | None = None,
     passed: Mapping[str, str] | None = None,
+    *,
+    as_zigzag: bool = False,
 ) -> Hierarchy:
     """The levels of a core for operands linked as `links`; `tops` names an operand's top memory.
 
     An operand without an entry in `tops` is streamed from the topmost memory that holds it, past
     the memory that `passed` names. Letters of a level stand in the order of `tops`, then in the
-    memory's order.
+    memory's order. With `as_zigzag`, units share windows that overlap whatever
+    the machine says.
 
     Raises:
         ValueError: an operand has no memory at all, or not the one that should be its top.
@@ -127,4 +151,5 @@ def hierarchy_of(
         ]
         if letters:
             levels.append((memory, tuple(letters)))
-    return Hierarchy(core.array, tuple(levels), tuple(links.items()))
+    unions = tuple(x for x, carrier in links.items() if as_zigzag or carrier in machine.unions)
+    return Hierarchy(core.array, tuple(levels), tuple(links.items()), unions)

@@ -390,8 +390,10 @@ def _multiplicity(
     shares: dict[str, tuple[Sequence[float], Sequence[float]]] = {}
     for operand in nest.operands:
         fine, whole = spatial.fractional[operand.letter], spatial.whole[operand.letter]
-        share = boosts(nest, operand, fine)
-        shares[operand.letter] = share, share if fine == whole else boosts(nest, operand, whole)
+        joined = spatial.joined.get(operand.letter, ())
+        share = boosts(nest, operand, fine, joined)
+        is_even = fine == whole
+        shares[operand.letter] = share, share if is_even else boosts(nest, operand, whole, joined)
     values: list[float] = []
     for (letter, level), copies in zip(places, instances, strict=True):
         if level is None:

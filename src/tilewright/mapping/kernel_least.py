@@ -16,10 +16,14 @@ from tilewright.mapping.evaluate import Loops
 from tilewright.mapping.hierarchy import Hierarchy
 from tilewright.mapping.nest import LoopNest
 from tilewright.mapping.search import SearchOptions
+from tilewright.mapping.wires import joined
 from tilewright.records import quickly_made
 
 MOST_POINTS = 2**52
 """Of a nest: products of its sizes are exact in doubles."""
+
+_RELATIONS = 15
+"""As many bits as the kernel has relations."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,8 +53,10 @@ class Least:
 
 def frame_of(nest: LoopNest, hierarchy: Hierarchy) -> Frame | None:
     """What the kernel is told of a nest; None if it is not built or cannot take it."""
-    # What an in-memory array takes depends on how it is unrolled.
-    is_simple = hierarchy.array.in_memory is None and nest.points < MOST_POINTS
+    # What an in-memory array takes depends on how it is unrolled, and so does what wires bring.
+    ways = [way for ways in hierarchy.sharing.values() for way in ways if way is not None]
+    is_wired = not all(way.is_union for way in ways)
+    is_simple = hierarchy.array.in_memory is None and not is_wired and nest.points < MOST_POINTS
     description = kernel.describe_nest(nest, hierarchy) if is_simple else None
     if description is None:
         return None
@@ -66,6 +72,9 @@ def frame_of(nest: LoopNest, hierarchy: Hierarchy) -> Frame | None:
         values += (link.level, link.is_below)
     numbers = {dim: number for number, (dim, _) in enumerate(dims)}
     mac_pj = hierarchy.array.mac_pj * nest.points
+    together = joined(nest, hierarchy, {})
+    for letter, depth in description.depths:
+        values += [mask & _RELATIONS for mask in together.get(letter, (0,) * depth)]
     return Frame(description, array("d", values), numbers, mac_pj)
 
 

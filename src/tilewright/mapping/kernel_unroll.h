@@ -14,6 +14,7 @@ typedef struct {
     int rank[DIMS];                  /* of loops by their names */
     int systolic[ARRAY_DIMS];
     int level[LINKS], below[LINKS];  /* of links; whether they join it with the one below */
+    int joined[OPERANDS][LEVELS];    /* relations along which units share, as bits: see wires.py */
 } Frame;
 
 /* Loops along array dims, in the order of the unrolling. */
@@ -47,6 +48,9 @@ static int read_frame(const double *values, ptrdiff_t length, const Setup *s, Fr
         to->level[row] = number(&from, s->operands[s->links[row].operand].depth - 1);
         to->below[row] = number(&from, 1);
     }
+    for (int operand = 0; operand < s->n_operands; operand++)
+        for (int level = 0; level < s->operands[operand].depth; level++)
+            to->joined[operand][level] = number(&from, (1 << RELATIONS) - 1);
     return !from.failed && from.at == from.end;
 }
 
@@ -147,30 +151,32 @@ static void set_uneven(const Shelf *shelves, Operand *to)
         }
 }
 
-/* Elements along the windows of an operand whose loops have these sizes: see window_elements. */
-static double distinct(const Operand *o, const double *sizes)
+/* Elements along the windows of an operand whose loops have these sizes: see window_elements.
+ * Along relations that are not joined, every unit asks for its own. */
+static double asked(const Operand *o, const double *sizes, int joined)
 {
     double result = 1.0;
     for (int i = 0; i < o->n_relations; i++) {
         const Relation *r = &o->relations[i];
         double first = down(sizes[r->first]), second = down(sizes[r->second]);
         double overlap = larger(0, second - r->second_step) * (first - r->first_step);
-        result *= smaller(first * second - overlap, r->size);
+        int is_joined = joined >> i & 1;
+        result *= is_joined ? smaller(first * second - overlap, r->size) : first * second;
     }
     return result;
 }
 
-/* How many different elements the instances below each arch level ask for, per instance. */
-static void set_boosts(const Operand *o, const Shelf *shelves, double *boosts)
+/* How many elements the instances below each arch level ask for, per instance. */
+static void set_boosts(
+    const Operand *o, const Shelf *shelves, const int *joined, double *boosts)
 {
-    double sizes[DIMS], before;
+    double sizes[DIMS];
     uint32_t related = 0;
     for (int dim = 0; dim < DIMS; dim++) sizes[dim] = 1.0;
     for (int i = 0; i < o->n_relations; i++)
         related |= 1u << o->relations[i].first | 1u << o->relations[i].second;
-    before = distinct(o, sizes);
     for (int level = 0; level < o->depth; level++) {
-        double share = 1.0;
+        double share = 1.0, before = asked(o, sizes, joined[level]);
         boosts[level] = 1.0;
         if (shelves[level].n == 0) continue;
         for (int i = 0; i < shelves[level].n; i++) {
@@ -178,9 +184,7 @@ static void set_boosts(const Operand *o, const Shelf *shelves, double *boosts)
             if (has(o->relevant, loop)) share *= shelves[level].factor[i];
             if (has(related, loop)) sizes[loop] *= shelves[level].factor[i];
         }
-        double after = distinct(o, sizes);
-        boosts[level] = nearest(share * after / before);
-        before = after;
+        boosts[level] = nearest(share * asked(o, sizes, joined[level]) / before);
     }
 }
 
@@ -237,8 +241,8 @@ static void unroll_operand(const Frame *frame, const Places *places, int operand
     set_unrolled(o, fine, &o->fine);
     if (o->whole_differs) set_unrolled(o, whole, &o->whole);
     set_uneven(fine, o);
-    set_boosts(o, fine, boosts);
-    set_boosts(o, whole, whole_boosts);
+    set_boosts(o, fine, frame->joined[operand], boosts);
+    set_boosts(o, whole, frame->joined[operand], whole_boosts);
     set_copies(o, fine, copies);
     for (int row = 0; row < to->n_links; row++) {
         Link *link = &to->links[row];

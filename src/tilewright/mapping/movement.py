@@ -101,11 +101,12 @@ def movement(
     for operand in nest.operands:
         letter = operand.letter
         stay = _Stay.of(nest, operand, orders, allocation.ends[letter])
-        fine = _contents(nest, operand, orders, stay, spatial.fractional[letter])
+        shares = spatial.joined.get(letter, ())
+        fine = _contents(nest, operand, orders, stay, (spatial.fractional[letter], shares))
         whole = (
             fine
             if spatial.fractional[letter] == spatial.whole[letter]
-            else _contents(nest, operand, orders, stay, spatial.whole[letter])
+            else _contents(nest, operand, orders, stay, (spatial.whole[letter], shares))
         )
         held[letter], whole_held[letter] = fine.held, whole.held
         own = [link for link in links if link.letter == letter]
@@ -230,8 +231,13 @@ class _Contents:
 
 
 def _contents(
-    nest: LoopNest, operand: NestOperand, orders: Orders, stay: _Stay, levels: Levels
+    nest: LoopNest,
+    operand: NestOperand,
+    orders: Orders,
+    stay: _Stay,
+    spread: tuple[Levels, Sequence[int]],
 ) -> _Contents:
+    levels, joined = spread
     count, depth = orders.count, len(levels) - 1
     extents = dict(stay.extents)
     for loop in dict.fromkeys(loop for loops in levels for loop, _ in loops):
@@ -260,7 +266,7 @@ def _contents(
         partial=partial,
         moved_bits=moved_bits,
         returned_bits=returned_bits,
-        boosts=boosts(nest, operand, levels),
+        boosts=boosts(nest, operand, levels, joined),
         held=Held(data[1:], bits[1:], stay.top_relevant),
     )
 
@@ -284,34 +290,45 @@ def _sums(
     return partial
 
 
-def boosts(nest: LoopNest, operand: NestOperand, levels: Levels) -> tuple[float, ...]:
-    """How many different elements the instances below each arch level ask for, per instance."""
+def boosts(
+    nest: LoopNest, operand: NestOperand, levels: Levels, joined: Sequence[int]
+) -> tuple[float, ...]:
+    """How many elements the instances below each arch level ask for, per instance.
+
+    Different ones along the relations that are `joined` at the level (see `wires`); along others
+    every instance asks for its own.
+    """
     shares = []
     sizes: dict[str, float] = {}
     relevant, relations = nest.relevant(operand), nest.relations_of(operand)
     related = {d for r in relations for d, _ in r.terms}
-    before = _distinct(relations, sizes)
-    for loops in levels:
+    for level, loops in enumerate(levels[:-1]):
         if not loops:
             shares.append(1.0)
             continue
         share = 1.0
+        mask = joined[level] if relations else 0
+        before = _asked(relations, sizes, mask)
         for loop, factor in loops:
             if loop in relevant:
                 share *= factor
             if loop in related:
                 sizes[loop] = sizes.get(loop, 1.0) * factor
-        after = _distinct(relations, sizes)
-        shares.append(share * after / before)
-        before = after
-    return tuple(round(share) for share in shares[:-1])
+        after = _asked(relations, sizes, mask)
+        # As in ZigZag a share is whole; what wires bring is exact: 12 elements for groups of 5.
+        shares.append(
+            round(share) * (after / before) if mask > 0 else round(share * after / before)
+        )
+    return tuple(shares)
 
 
-def _distinct(relations: Sequence[Relation], sizes: Mapping[str, float]) -> float:
+def _asked(relations: Sequence[Relation], sizes: Mapping[str, float], joined: int) -> float:
     result = 1.0
-    for relation in relations:
+    for number, relation in enumerate(relations):
         (a, _), (b, _) = relation.terms
-        result *= window_elements(relation, int(sizes.get(a, 1)), int(sizes.get(b, 1)))
+        first, second = int(sizes.get(a, 1)), int(sizes.get(b, 1))
+        is_joined = joined >> number & 1
+        result *= window_elements(relation, first, second) if is_joined else first * second
     return result
 
 

@@ -221,7 +221,9 @@ class _Mapper:
         """One and the same for all ops that see the memories in the same way."""
         key = (core.name, tuple(links.items()), tuple((tops or {}).items()))
         if key not in self.hierarchies:
-            self.hierarchies[key] = hierarchy_of(self.machine, core, links, tops)
+            self.hierarchies[key] = hierarchy_of(
+                self.machine, core, links, tops, as_zigzag=self.how.model == "zigzag-3.9"
+            )
         return self.hierarchies[key]
 
     def _mapped(

@@ -16,6 +16,7 @@ from tilewright.mapping.constraints import Constraint
 from tilewright.mapping.hierarchy import Hierarchy
 from tilewright.mapping.nest import LoopNest, NestOperand
 from tilewright.mapping.spatial_search import Pairs, best_fillings, fillings
+from tilewright.mapping.wires import Terms, axes_of, clash
 from tilewright.mapping.zigzag_order import zigzag_order
 from tilewright.records import quickly_made
 
@@ -47,6 +48,11 @@ class Feed:
     elements: float
     """That the memory holds, and, where units are tied together, that it moves in a cycle."""
     sharing: Sharing | None
+    """Wires that tie units together."""
+    held: float
+    """Elements that the memory holds."""
+    axes: tuple[Terms, ...]
+    """The index of the operand, if there are wires."""
 
 
 def unrollings(
@@ -179,13 +185,22 @@ def feeds(nest: LoopNest, hierarchy: Hierarchy) -> tuple[Feed, ...]:
     found = []
     for memory, operand in _lowest(nest, hierarchy):
         carrier = carriers[operand.letter]
-        sharing = next((s for s in memory.sharing if s.operand == carrier), None)
-        elements = memory.size_bits / operand.bits if operand.bits else inf
+        sharing = next((s for s in memory.sharing if s.operand == carrier and s.terms), None)
+        if operand.letter in hierarchy.unions:
+            sharing = None
+        held = elements = memory.size_bits / operand.bits if operand.bits else inf
         if sharing is not None:
-            elements = min(elements, elements_per_cycle(hierarchy, memory, operand))
-        dims = zigzag_order(memory.served_dims, "array_dim")
-        same = nest.irrelevant(operand)
-        found.append(Feed(dims=dims, same=same, elements=elements, sharing=sharing))
+            elements = min(held, elements_per_cycle(hierarchy, memory, operand))
+        found.append(
+            Feed(
+                dims=zigzag_order(memory.served_dims, "array_dim"),
+                same=nest.irrelevant(operand),
+                elements=elements,
+                sharing=sharing,
+                held=held,
+                axes=axes_of(nest, operand) if sharing is not None else (),
+            )
+        )
     return tuple(found)
 
 
@@ -203,13 +218,25 @@ def limited(
         if apart <= feed.elements:
             continue
         places = _moving(feed, factors)
-        if feed.sharing is None:
-            factors = _shrunk_to_capacity(factors, places, feed.elements, by_value=by_value)
-        else:
+        if feed.sharing is not None and _is_tied(hierarchy, feed, feed.sharing, factors):
             factors = _shrunk_to_sharing(factors, places, feed.sharing, feed.elements)
+        elif apart > feed.held:
+            factors = _shrunk_to_capacity(factors, places, feed.held, by_value=by_value)
     # A loop on several dims is evened out in this order: given dims first, as the file lists them.
     dims = [*factors, *[dim for dim, _ in hierarchy.array.dims if dim not in factors]]
     return tuple([(dim, tuple(factors[dim].items()) if dim in factors else ()) for dim in dims])
+
+
+def _is_tied(hierarchy: Hierarchy, feed: Feed, sharing: Sharing, factors: _Factors) -> bool:
+    """Whether the units on a wire, and only those, want one element of what the memory holds."""
+    wires = dict(sharing.terms)
+    along = (
+        (dim, tuple((loop, f) for loop, f in factors.get(dim, {}).items() if f > 1))
+        for dim, _ in hierarchy.array.dims
+        if dim in wires and dim in feed.dims
+    )
+    places = tuple((dim, pairs) for dim, pairs in along if pairs)
+    return clash(sharing.terms, places, feed.axes) is None
 
 
 def _moving(feed: Feed, factors: _Factors) -> list[tuple[str, str]]:

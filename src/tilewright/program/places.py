@@ -20,6 +20,7 @@ from tilewright.machine.model import (
     Memory,
     Port,
 )
+from tilewright.machine.sharing import assumed_sharing
 from tilewright.program.model import Engine, Route, Space
 
 READ: tuple[Direction, ...] = ("tl", "th")
@@ -219,6 +220,7 @@ def vector_engine(number: int) -> str:
 
 
 def _assumptions(machine: Machine, core: Core) -> Iterator[str]:
+    yield from assumed_sharing(machine)
     if core.vector is None:
         yield (
             f"no vector unit is declared: 16 lanes at {core.array.mac_pj:g} pJ an operation serve"

@@ -6,6 +6,7 @@ from math import prod
 from typing import Any
 
 from tilewright.machine.model import Core, Machine, Memory, Sharing
+from tilewright.machine.sharing import assumed_sharing
 from tilewright.report.tables import Grid, View, heading, table
 from tilewright.units import format_bits, format_number
 
@@ -46,7 +47,7 @@ def peak_macs(machine: Machine) -> int:
 
 def assumptions(machine: Machine) -> tuple[str, ...]:
     """What the file leaves open and is taken for granted."""
-    found = []
+    found = list(assumed_sharing(machine))
     if not machine.dma:
         external = any(memory.role == "external" for memory in machine.memories)
         width = "the external memory's port" if external else "the widest source"
@@ -82,7 +83,7 @@ def machine_view(machine: Machine) -> View:
     ]
     facts += [(f"sink {e.name}", _end_text(e.kind, e.operands, e.memory)) for e in machine.sinks]
     facts += [
-        ("shared access", f"{_sum_of(s)} of the array picks the element of {s.operand} in {m.name}")
+        ("sharing", f"{s.operand} of {m.name}: {_shared_by(s)}")
         for m in machine.memories
         for s in m.sharing
     ]
@@ -92,8 +93,10 @@ def machine_view(machine: Machine) -> View:
     return [heading(machine.name, facts), _memory_table(machine)]
 
 
-def _sum_of(sharing: Sharing) -> str:
-    return " + ".join(dim if factor == 1 else f"{factor}*{dim}" for dim, factor in sharing.terms)
+def _shared_by(sharing: Sharing) -> str:
+    if sharing.is_union:
+        return "units that want the same element get it together"
+    return f"units with the same {sharing} get the same element"
 
 
 def _end_text(kind: str, operands: tuple[str, ...], memory: str) -> str:

@@ -3,7 +3,10 @@
 from math import fsum
 from typing import Any
 
+from tilewright.machine.sharing import assumed_sharing
+from tilewright.mapping.attach import fractional_factors
 from tilewright.mapping.network import MappedNetwork, MappedOp
+from tilewright.mapping.wires import misfits
 from tilewright.report.tables import View, heading, shortened, table
 from tilewright.units import format_count, format_energy
 
@@ -22,6 +25,7 @@ def mapping_json(result: MappedNetwork) -> dict[str, Any]:
             "candidates": result.candidates,
             "searched": result.searched,
         },
+        "assumptions": _assumed(result),
         "ops": [_op_json(op) for op in result.ops],
     }
 
@@ -45,8 +49,34 @@ def mapping_view(result: MappedNetwork) -> View:
         ("multiplications", format_count(macs)),
         ("busy", f"{_utilisation(result, macs):.1%} of the array"),
         ("tried", f"{result.candidates:,} mappings of {result.searched} different nests"),
+        *(("assumed", text) for text in _assumed(result)),
+        *_off_the_wires(result),
     ]
     return [heading(f"{result.network.name} on {result.machine.name}", facts), grid]
+
+
+def _assumed(result: MappedNetwork) -> list[str]:
+    """What the machine file leaves open and mappings depend on, where the model does not say it."""
+    return [] if result.model == "zigzag-3.9" else list(assumed_sharing(result.machine))
+
+
+def _off_the_wires(result: MappedNetwork) -> list[tuple[str, str]]:
+    """Ops that cannot use the wires that the machine has for an operand; why the first cannot."""
+    reasons = {op.name: text for op in result.ops for text in _misfits(op)[:1]}
+    if not reasons:
+        return []
+    (name, reason), more = next(iter(reasons.items())), len(reasons) - 1
+    return [("wires", f"not used by {name}{f' and {more} more' if more else ''}: {reason}")]
+
+
+def _misfits(op: MappedOp) -> list[str]:
+    """Why operands of an op cannot use the wires that they have."""
+    if op.mapped is None:
+        return []
+    setup = op.mapped.setup
+    factors = fractional_factors(setup.nest, setup.hierarchy, setup.spatial.unrolling)
+    found = misfits(setup.nest, setup.hierarchy, factors)
+    return [f"{letter} over {way}: {reason}" for letter, way, reason in found]
 
 
 def _utilisation(result: MappedNetwork, macs: int) -> float:

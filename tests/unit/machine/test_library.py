@@ -1,6 +1,7 @@
 """The machine library: every file is sound, and its figures are those of its sources."""
 
 import re
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 
@@ -14,7 +15,7 @@ from tilewright.machine.load import (
     machine_path,
     reading_of,
 )
-from tilewright.machine.model import Machine, Memory, Operand
+from tilewright.machine.model import Machine, Memory, Operand, Sharing
 
 ROOT = Path(__file__).parents[3]
 ZIGZAG_FILES = REFERENCE_DATA / "oracle" / "zigzag" / "inputs" / "hardware"
@@ -30,12 +31,14 @@ ZIGZAG = {
 }
 """Library name, and name of ZigZag's example file."""
 
+DEAR_REGISTERS = [
+    "memories.rf_64B_A.r_cost: a register of 64 B at 125 fJ a bit is dearer than sram_8KB",
+    "memories.rf_64B_W.r_cost: a register of 64 B at 125 fJ a bit is dearer than sram_8KB",
+]
 TRUE_TO_SOURCE = {
     "ascend_like": ["memories.dram.served_dimensions: does not serve D3, D4"],
-    "eyeriss_like": [
-        "memories.rf_64B_A.r_cost: a register of 64 B at 125 fJ a bit is dearer than sram_8KB",
-        "memories.rf_64B_W.r_cost: a register of 64 B at 125 fJ a bit is dearer than sram_8KB",
-    ],
+    "eyeriss_like": DEAR_REGISTERS,
+    "row_stationary": DEAR_REGISTERS,
     "seneca": ["links[0]: nothing goes over the link noc"],
 }
 """Warnings that stay because the suspicious figure is the source's own."""
@@ -52,6 +55,7 @@ PEAK_MACS = {
     "npu_30xx": 4 * 5 * 256,  # clusters, DPUs, MACs each
     "npu_37xx": 2 * 1 * 2048,
     "npu_40xx": 6 * 1 * 2048,
+    "row_stationary": 14 * 12,
     "seneca": 8,
     "tesla_npu_like": 32 * 32 * 4,
     "tpu_like": 32 * 32,
@@ -69,13 +73,14 @@ SCRATCHPAD_BYTES = {
     "npu_30xx": {"cmx": 917_504},
     "npu_37xx": {"cmx": 1_982_464},
     "npu_40xx": {"cmx": 1_474_560},
+    "row_stationary": {"sram_64KB": 65_536, "sram_1M": 1_048_576},
     "seneca": {"data_memory": 262_144},  # 8 blocks of 256 kbit
     "tesla_npu_like": {"sram_1MB_A": 1_048_576, "sram_1MB_W": 1_048_576},
     "tpu_like": {"sram_2MB": 2_097_152},
 }
 
 EXTERNAL = {
-    **{name: ["dram"] for name in ZIGZAG},
+    **{name: ["dram"] for name in (*ZIGZAG, "row_stationary")},
     "ethos_u55_128": ["flash"],
     "ethos_u55_256": ["flash"],
     "ethos_u65_256": ["dram"],
@@ -344,6 +349,25 @@ def test_npe8_can_be_filled_and_emptied() -> None:
         ("rom", "weight_output_memory"),
         ("noc", "weight_output_memory"),
     ]
+
+
+def test_row_stationary_is_eyeriss_like_with_the_wires_of_its_dataflow() -> None:
+    (own,), (other,) = machine("row_stationary").cores, machine("eyeriss_like").cores
+    assert own.array == other.array
+    assert memory("row_stationary", "rf_64B_A").sharing == (
+        Sharing(operand="I1", terms=(("D1", 1), ("D2", 1))),
+    )
+    assert [replace(m, sharing=()) for m in own.memories] == [
+        replace(m, sharing=()) for m in other.memories
+    ]
+
+
+@pytest.mark.parametrize("name", ZIGZAG)
+def test_what_comes_from_zigzag_shares_as_zigzag_counts(name: str) -> None:
+    (core,) = machine(name).cores
+    for operand in ("I1", "O"):
+        lowest = machine(name).chain(core, operand)[0]
+        assert lowest.sharing == (Sharing(operand=operand, is_union=True),)
 
 
 def test_the_files_name_no_place_outside_the_repository() -> None:

@@ -7,12 +7,13 @@ from tests.mapping_cases import machine, memory
 
 from tilewright.document import parse_document
 from tilewright.machine import load as load_module
-from tilewright.machine.model import Machine, Sharing
+from tilewright.machine.model import Array, Core, Machine, Memory, Sharing
 from tilewright.mapping.check import all_problems, mapping_problems
 from tilewright.mapping.constraints import ConstraintReading, constraint_for, read_constraints
 from tilewright.mapping.saved import read_mapping_file
 from tilewright.network.load import load_network
 from tilewright.network.windows import Window
+from tilewright.network.zoo import layers
 
 GOOD = """\
 - name: default
@@ -99,19 +100,38 @@ def test_windows_that_overlap_are_unrolled_over_their_input() -> None:
     assert "no op of transposed has a loop OX" in next(other).message
 
 
-def test_diagonal_sharing_counts_distinct_inputs_only() -> None:
-    # All inputs shared along D1: one a cycle is enough although 8 units work.
-    apart = memory("m", ["I1", "I2", "O"], width=16)
-    shared = replace(apart, sharing=(Sharing(operand="I1", terms=()),))
-    text = "- name: default\n  spatial_mapping: {D1: ['OX, 8']}\n"
-    network = load_network("notes_cnn")
+@pytest.mark.parametrize(
+    ("unrolling", "needed", "over_wires"),
+    [
+        # 8 outputs with windows of 5: 40 inputs of 8 bit, or 8 + 5 - 1 = 12 of them over wires.
+        ("{D1: ['OX, 8'], D2: ['FX, 5']}", 320, 96),
+        # Units on a diagonal want different inputs: every unit gets its own, wires or not.
+        ("{D1: ['OX, 8'], D2: ['OY, 8']}", 512, 512),
+    ],
+)
+def test_a_port_feeds_what_wires_do_not_join(unrolling: str, needed: int, over_wires: int) -> None:
+    apart = replace(memory("m", ["I1"], width=8), served_dims=("D1", "D2"))
+    wires = (Sharing(operand="I1", terms=(("D1", 1), ("D2", 1))),)
+    rest = replace(memory("rest", ["I2", "O"], width=1 << 20), served_dims=("D1", "D2"))
+    net = layers.draft("one", 8)
+    data = layers.given(net, "x", (1, 3, 32, 32))
+    network = net.finish(layers.conv(net, "conv", data, 4, layers.square(5, 1, 2)))
 
-    def inputs_starve(where: Machine) -> bool:
-        found = mapping_problems(read(text), where, network)
-        return any("bits of I a cycle" in p.message for p in found)
+    def told(lowest: Memory) -> list[str]:
+        array = Array(dims=(("D1", 8), ("D2", 8)), mac_pj=0.0)
+        core = Core(name="core", array=array, memories=(lowest, rest))
+        entry = read(f"- name: default\n  spatial_mapping: {unrolling}\n")
+        return [
+            problem.message
+            for problem in mapping_problems(entry, Machine(name="test", cores=(core,)), network)
+        ]
 
-    assert inputs_starve(machine(apart, units=8))
-    assert not inputs_starve(machine(shared, units=8))
+    assert f"needs {needed} bits of I a cycle from m" in told(apart)[0]
+    *reasons, port = sorted(told(replace(apart, sharing=wires)))
+    assert f"needs {over_wires} bits of I a cycle from m" in port
+    assert ["I cannot use the wires D1 + D2" in r for r in reasons] == [True] * (
+        needed == over_wires
+    )
 
 
 def test_all_files_are_checked_together(tmp_path: Path) -> None:

@@ -10,6 +10,7 @@ from tilewright.mapping.attach import Levels
 from tilewright.mapping.evaluate import Loops, Setup, evaluate_loops
 from tilewright.mapping.movement import Movement, boosts, unit_counts
 from tilewright.mapping.nest import LoopNest, NestOperand, Relation
+from tilewright.mapping.wires import EVERY
 
 
 def with_units(units: int) -> Machine:
@@ -138,14 +139,17 @@ def test_instances_ask_for_elements_that_others_do_not_ask_for(
 ) -> None:
     nest = conv_nest({"B": 1, "K": 8, "C": 16, "OX": 16, "FX": 3})
     data = next(operand for operand in nest.operands if operand.letter == "I")
-    assert boosts(nest, data, levels) == expected
+    assert boosts(nest, data, levels, (EVERY,) * len(levels)) == expected
 
 
 def test_windows_that_are_strides_apart_share_fewer_elements() -> None:
     nest = conv_nest({"B": 1, "K": 8, "C": 16, "OX": 16, "FX": 3}, stride=2)
     data = next(operand for operand in nest.operands if operand.letter == "I")
+    levels = ((("FX", 3.0),), (("OX", 5.0),), ())
     # Five outputs two apart with windows of 3 read 4 * 2 + 3 elements, nearly 4 times those of one.
-    assert boosts(nest, data, ((("FX", 3.0),), (("OX", 5.0),), ())) == (3, 4)
+    assert boosts(nest, data, levels, (EVERY,) * 2) == (3, 4)
+    # Each of them by itself reads three, wherever the elements of another lie.
+    assert boosts(nest, data, levels, (0, 0)) == (3, 5)
 
 
 def test_units_at_work_are_the_product_of_all_that_is_unrolled_above() -> None:
