@@ -4,7 +4,7 @@ Each is told twice, so that nothing declared is ignored without a word: `check` 
 it stands in the file, and every plan lists it under `assumed`.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from math import prod
 
@@ -156,7 +156,23 @@ def _moving(machine: Machine) -> set[str]:
                 used.add(
                     _mover(machine.dma, source.name, target.name, comes_in=source.name not in homes)
                 )
+    used |= {_fills_registers(machine, o, placed, homes) for o in INPUT_OPERANDS}
     return {name for name in used if name is not None}
+
+
+def _fills_registers(
+    machine: Machine, operand: Operand, placed: Mapping[str, Memory], homes: Mapping[str, Memory]
+) -> str | None:
+    """The engine that brings an operand without a scratchpad from where no port does."""
+    core = machine.cores[0]
+    inside = [m for m in machine.chain(core, operand) if m.role == "local"]
+    if not inside or home_of(machine, core, operand) is not None:
+        return None
+    for source in placed.values():
+        if source.port(operand, "tl") is None and _can(source, _READ):
+            at = source.name, inside[-1].name
+            return _mover(machine.dma, *at, comes_in=source.name not in homes)
+    return None
 
 
 def _mover(engines: Sequence[DmaEngine], source: str, target: str, *, comes_in: bool) -> str | None:
