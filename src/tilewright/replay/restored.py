@@ -24,6 +24,7 @@ from tilewright.program.model import Access, Program, Task
 from tilewright.program.strips import strip_of
 from tilewright.replay.check_taps import mapped_loops, taps_of
 from tilewright.replay.emulate_layout import holds_partial_sums
+from tilewright.replay.restored_streams import streaming_levels
 
 CARRIERS = dict(DEFAULT_LINKS)
 """Which operand of the array carries which letter of a nest."""
@@ -58,8 +59,9 @@ class _Tile:
     is_continued: bool
     is_unfinished: bool
     homes: tuple[tuple[str, str], ...]
-    """By letter the scratchpad in which the operand lies; none for one that streams. Operands that
-    are not touched, as in tiles of nothing but padding, are not there."""
+    """By letter the scratchpad in which the operand lies; for one that has none, where it streams
+    from, or to; none for what goes past its scratchpad. Operands that are not touched, as in tiles
+    of nothing but padding, are not there unless they stream."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -176,13 +178,32 @@ class _Reading:
         for access, letter in sides:
             space = self.program.space[self.program.buffers[access.buffer].space]
             if letter is not None:
-                here = space.memory if space.kind == "scratchpad" else ""
+                streams = letter in self._bare
+                here = space.memory if space.kind == "scratchpad" or streams else ""
                 found[letter] = found.get(letter) or here
+        for operand in (*op.inputs, *op.outputs):
+            if operand.name in self._bare:
+                found.setdefault(operand.name, self._lies_in(operand.tensor))
         # One tensor may be both operands.
         for operand in op.inputs:
             if operand.name in ("I", "W") and tensors[operand.tensor] in found:
                 found.setdefault(operand.name, found[tensors[operand.tensor]])
         return tuple(sorted(found.items()))
+
+    @cached_property
+    def _bare(self) -> frozenset[str]:
+        """Letters that no scratchpad is for."""
+        if self.machine is None:
+            return frozenset()
+        pads = [m for m in self.machine.levels(self.machine.cores[0]) if m.role == "scratchpad"]
+        held = {operand for memory in pads for operand in memory.operands}
+        return frozenset([letter for letter, carrier in CARRIERS.items() if carrier not in held])
+
+    def _lies_in(self, tensor: str) -> str:
+        """The memory of a tensor that a task does not touch, outside the chip if it is there."""
+        spaces = [self.program.space[b.space] for b in self.program.buffers if b.tensor == tensor]
+        outside = [space.memory for space in spaces if space.kind != "scratchpad"]
+        return [*outside, *(space.memory for space in spaces), ""][0]
 
     def mapped(self, given: GivenMapping, tile: _Tile) -> Mapped | None:
         """A mapping with what it takes of a tile; None without a machine.
@@ -235,9 +256,10 @@ class _Reading:
             for letter in letters
             if memory.role == "scratchpad" and links[letter] in memory.operands
         }
+        streams = {letter: homes[letter] for letter in letters if letter in self._bare}
         tops = {letter: homes.get(letter, pads.get(letter, "")) for letter in letters}
-        tops = {letter: home for letter, home in tops.items() if home}
-        key = letters, tuple(tops.items())
+        tops = {o: home for o, home in tops.items() if home and o not in streams}
+        key = letters, tuple(tops.items()), tuple(streams.items())
         if key not in self._hierarchies:
             passed = {letter: pad for letter, pad in pads.items() if letter not in tops}
             found = hierarchy_of(machine, core, links, tops, passed)
@@ -245,7 +267,8 @@ class _Reading:
                 (replace(m, size_bits=UNLIMITED) if m.name in tops.values() else m, held)
                 for m, held in found.levels
             )
-            self._hierarchies[key] = replace(found, levels=levels)
+            found = replace(found, levels=levels)
+            self._hierarchies[key] = streaming_levels(machine, found, streams)
         return self._hierarchies[key]
 
 

@@ -30,6 +30,9 @@ def machine_problems(record: PlanRecord, machine: Machine) -> Iterator[Problem]:
     yield from _unlike("space", program.spaces, {s.name: s for s in places.spaces}, machine)
     yield from _unlike("engine", program.engines, {e.name: e for e in places.engines}, machine)
     for route in program.routes:
+        # Where ops hold an engine while they stream, transfers hold theirs like a port.
+        own = tuple([port for port in route.ports if port != route.engine])
+        route = replace(route, ports=own)
         known = places.routes.get((route.source, route.target))
         way = f"route from {route.source} to"
         there = {} if known is None else {route.target: known}
