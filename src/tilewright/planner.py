@@ -424,7 +424,9 @@ def _drafts_in(
 
     def drafts_on(other: Machine) -> Drafts:
         # Tiles cost the same whatever the sizes of scratchpads: they are looked up once.
-        here = prepared if other == limited else replace(prepared, places=places_of(other))
+        # What is assumed of the machine does not depend on them either.
+        places = replace(places_of(other), assumptions=prepared.places.assumptions)
+        here = prepared if other == limited else replace(prepared, places=places)
         chosen = known.setdefault(tuple(memory.size_bytes for memory in other.memories), {})
         return Drafts(here, options, how.watcher, chosen, offer=how.offer)
 

@@ -1,5 +1,8 @@
 """Inputs that the array reads past the scratchpads: from a DRAM, a source, or another memory."""
 
+from dataclasses import replace
+from pathlib import Path
+
 import pytest
 from hypothesis import event, given, reject, settings
 from hypothesis import strategies as st
@@ -14,7 +17,11 @@ from tilewright.network.graph import Network
 from tilewright.network.zoo import layers
 from tilewright.planner import Plan, PlanObjective, PlanOptions, plan
 from tilewright.program.model import Task
+from tilewright.replay.check import problems
 from tilewright.replay.verify import verify
+from tilewright.report import plan_files
+from tilewright.report.plan_replay import replayed
+from tilewright.report.record import read_record
 
 
 def product(inputs: int, outputs: int) -> Network:
@@ -71,6 +78,24 @@ def test_what_is_read_from_a_source_holds_it() -> None:
 def test_what_comes_once_is_read_once(kind: str) -> None:
     made = verified(product(64, 40), eight_units(kind))
     assert read_bytes(made, "input") == 64
+
+
+def test_a_plan_from_a_file_is_replayed(tmp_path: Path) -> None:
+    # Inputs stream from a source, and what the first op makes over the engine: the levels of both
+    # mappings are found again.
+    network, machine = two_products(), eight_units("host")
+    plan_files.save(plan(network, machine), tmp_path)
+    found = replayed(read_record(tmp_path), network, machine)
+    assert found.problems == ()
+    assert found.agrees
+
+
+def test_a_task_that_does_not_hold_what_it_reads_is_found() -> None:
+    made = plan(two_products(), eight_units("host"))
+    tasks = tuple([replace(t, ports=()) if t.op == "first" else t for t in made.program.tasks])
+    forged = replace(made.timetable, program=replace(made.program, tasks=tasks))
+    said = {p.message.partition(" reads ")[2] for p in problems(forged, made.network, made.machine)}
+    assert said == {"input and holds the ports of no way there, such as input"}
 
 
 def test_what_comes_once_and_would_be_read_again_is_refused() -> None:
