@@ -4,10 +4,11 @@ from dataclasses import replace
 from functools import cache
 
 import pytest
-from tests.small_machines import Small, small_machine
+from tests.small_machines import Kind, Small, small_machine
 
 import tilewright
 from tilewright.machine.model import Machine
+from tilewright.network import windows
 from tilewright.network.graph import Network
 from tilewright.network.zoo import layers
 from tilewright.planner import Plan, PlanOptions
@@ -103,3 +104,22 @@ def test_a_second_copy_in_the_time_of_one_is_refused(kind: str) -> None:
     name = plan.program.tasks[number].name
     said = "twice, in the time of once" if kind == "compute" else "bytes from ddr to bank take"
     assert any(name in problem.message and said in problem.message for problem in wrong)
+
+
+def kept_and_given_away() -> Network:
+    """A product that is an output, and that is read by channels though it is made by columns."""
+    net = layers.draft("kept", 8)
+    data = layers.given(net, "x", (1, 6, 5, 8))
+    product = layers.matmul(net, "product", data, layers.constant(net, "w", (8, 6)))
+    whole = [windows.Window(kernel=5), windows.Window(kernel=6)]
+    nest = windows.pool(product.shape, whole)
+    net.builder.op("pool", "average_pool", nest, [product.name], {"pool": (8, "")})
+    return net.builder.finish(["product", "pool"])
+
+
+@pytest.mark.parametrize("kind", ["one", "ends", "split"])
+def test_what_cores_keep_in_parts_goes_out_from_there(kind: Kind) -> None:
+    """What a core makes and others keep was written a second time at home, to be taken outside."""
+    machine = small_machine(Small(kind=kind, cores=3, size_bytes=4096))
+    plan = tilewright.plan(kept_and_given_away(), machine)
+    assert verify(plan.timetable, plan.network, machine=machine).agrees

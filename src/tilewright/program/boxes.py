@@ -173,6 +173,22 @@ def is_empty(box: Box) -> bool:
     return any(start >= stop for start, stop in box)
 
 
+def without(box: Box, taken: Box) -> list[Box]:
+    """What is left of a box without another one, as boxes that have nothing in common.
+
+    >>> without(((0, 4), (0, 2)), ((1, 3), (1, 5)))
+    [((0, 1), (0, 2)), ((3, 4), (0, 2)), ((1, 3), (0, 1))]
+    """
+    common = overlap(box, taken)
+    if is_empty(common):
+        return [box]
+    found = []
+    for axis, ((start, stop), (first, last)) in enumerate(zip(box, common, strict=True)):
+        sides = [side for side in ((start, first), (last, stop)) if side[0] < side[1]]
+        found += [(*common[:axis], side, *box[axis + 1 :]) for side in sides]
+    return found
+
+
 def contains(outer: Box, inner: Box) -> bool:
     """Whether all of `inner` lies in `outer`."""
     return all(s <= u and v <= t for (s, t), (u, v) in zip(outer, inner, strict=True))

@@ -1,9 +1,10 @@
 """Where a task leaves what it makes: partial sums, what is kept, and what is taken outside."""
 
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 from tilewright.network.graph import Op
-from tilewright.program.boxes import Ranges, contains
+from tilewright.program.boxes import Ranges, contains, is_empty, overlap, without
 from tilewright.program.build import Builder, Copy
 from tilewright.program.held import Held
 from tilewright.program.homes import Homes
@@ -66,11 +67,27 @@ class Writes:
             if use.memory is None:
                 writes.append(outside)
                 continue
+            if own is None and any(self._is_at(a, use, core) for a in made):
+                # What lies here already is not written a second time.
+                outgoing += self._stores(made, outside)
+                continue
             if own is None:
                 own = self._tile(use, box, core)
                 writes.append(own)
             outgoing.append(self.builder.copy(Access(own.buffer, box), (outside,), "store"))
         return writes, outgoing
+
+    def _stores(self, kept: Sequence[Access], outside: Access) -> Iterator[Copy]:
+        """Copies that take a box outside from where parts of it are kept, each element once."""
+        left = [outside.box]
+        for part in kept:
+            for box in left:
+                common = overlap(part.box, box)
+                if not is_empty(common):
+                    target = Access(outside.buffer, common)
+                    yield self.builder.copy(Access(part.buffer, common), (target,), "store")
+            left = [rest for box in left for rest in without(box, part.box)]
+        assert not left, "a tensor is kept as a whole"
 
     def _is_at(self, access: Access, use: Use, core: int) -> bool:
         """Whether something lies where a core's tiles of a result would."""
