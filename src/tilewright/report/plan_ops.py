@@ -5,13 +5,12 @@ from typing import Any, get_args
 
 from tilewright.errors import Problem
 from tilewright.machine.model import Machine
-from tilewright.mapping.search import SearchOptions
 from tilewright.network.counts import macs
 from tilewright.network.graph import Network, Op
 from tilewright.network.kinds import KIND_CLASSES
 from tilewright.plan_model import PlanObjective
 from tilewright.plan_rungs import SUMS_OF_RUNGS
-from tilewright.program.lower import prepare
+from tilewright.program.lower import Prepared
 from tilewright.program.model import Program, Task
 from tilewright.program.stages import Stage
 from tilewright.report.cascades import rolling_buffers
@@ -98,13 +97,10 @@ def _worker(op: Op, tasks: Sequence[Task]) -> str:
     return "array" if any(map(is_on_array, tasks)) else "vector"
 
 
-def assumption_problems(
-    record: PlanRecord, network: Network, machine: Machine
-) -> Iterator[Problem]:
+def assumption_problems(record: PlanRecord, prepared: Prepared) -> Iterator[Problem]:
     """What a plan on a machine assumes and does not say; and what it says beside that, but for what
     is known of sums on a rung of a ladder."""
     said = record.figures.get("assumptions", [])
-    prepared = prepare(network, machine, network.ops, SearchOptions())
     expected = [*prepared.places.assumptions, *left_told(_left(record, prepared.stages))]
     for text in expected:
         if text not in said:

@@ -7,8 +7,11 @@ from pathlib import Path
 from tilewright.errors import InputError, Problem
 from tilewright.machine.limits import with_memory_limits
 from tilewright.machine.model import Machine
+from tilewright.mapping.search import SearchOptions
 from tilewright.network.graph import Network
+from tilewright.program.lower import prepare
 from tilewright.replay.verify import Verified, verify
+from tilewright.report.plan_bounds import bound_problems
 from tilewright.report.plan_machine import machine_problems
 from tilewright.report.plan_mappings import mapping_problems, restored_mappings, with_mappings
 from tilewright.report.plan_operators import operator_problems
@@ -65,5 +68,7 @@ def _problems(record: PlanRecord, network: Network, machine: Machine | None) -> 
     yield from op_problems(record, network)
     yield from operator_problems(record, network)
     if machine is not None:
-        yield from assumption_problems(record, network, machine)
+        prepared = prepare(network, machine, network.ops, SearchOptions())
+        yield from assumption_problems(record, prepared)
+        yield from bound_problems(record, prepared.bounds)
         yield from machine_problems(record, machine)

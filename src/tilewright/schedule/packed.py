@@ -45,6 +45,13 @@ def packed(timetable: Timetable, options: PackOptions) -> tuple[Timetable, Mappi
     return replace(timetable, addresses=tuple(addresses)), fills
 
 
+def most_live(timetable: Timetable, space: str) -> int:
+    """The most bytes of a space that are alive at once."""
+    spaces = [buffer.space for buffer in timetable.program.buffers]
+    lives = buffer_lives(timetable)
+    return _most_live(timetable, {n: life for n, life in lives.items() if spaces[n] == space})
+
+
 def _most_live(timetable: Timetable, lives: Mapping[int, Life]) -> int:
     """The most bytes that are alive at once."""
     buffers = timetable.program.buffers
