@@ -483,6 +483,7 @@ def _is_ordered(data: Data, first: int, second: int) -> bool:
 
 WAYS: tuple[Way, ...] = (
     arrays_as_vector_units,
+    bounds_of_figures,
     quicker_mapping,
     cheaper_mapping,
     loops_in_another_order,

@@ -6,7 +6,7 @@ from pathlib import Path
 from tilewright.api import network_of
 from tilewright.network.graph import Network
 from tilewright.plan_model import Plan
-from tilewright.replay.verify import Verified, refuse, verify
+from tilewright.replay.verify import Verified, refuse
 from tilewright.report import compare as comparing
 from tilewright.report import explain as explaining
 from tilewright.report import exports
@@ -14,6 +14,7 @@ from tilewright.report.compare import Comparison
 from tilewright.report.explain import Explanation
 from tilewright.report.plan import plan_figures
 from tilewright.report.plan_files import plan_source
+from tilewright.report.plan_replay import replayed_plan
 from tilewright.report.record import PlanRecord, read_record, record_of
 from tilewright.report.replay_file import replay_file
 
@@ -40,7 +41,7 @@ def replay(
     inputs = None if input_file is None else Path(input_file)
     if isinstance(plan, Plan):
         graph = plan.network if network is None else network_of(network, dims, bits)
-        found = verify(plan.timetable, graph, machine=plan.machine, seed=seed, input_file=inputs)
+        found = replayed_plan(plan, graph, seed=seed, input_file=inputs)
     else:
         source = network.source if isinstance(network, Network) else network
         found = replay_file(

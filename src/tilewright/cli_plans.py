@@ -310,14 +310,11 @@ def _verified(made: "Plan") -> "Plan":
     """The plan, marked as replayed; what is wrong with it is raised."""
     from dataclasses import replace
 
-    from tilewright.replay.verify import refuse, verify
-    from tilewright.report.plan import bounds_json
-    from tilewright.report.plan_totals import bound_problems
+    from tilewright.replay.verify import refuse
+    from tilewright.report.plan_replay import replayed_plan
 
     try:
-        found = verify(made.timetable, made.network, machine=made.machine)
-        wrong = bound_problems(bounds_json(made), made.timetable)
-        found = replace(found, problems=(*found.problems, *wrong))
+        found = replayed_plan(made)
     except InputError as error:
         hint = "the plan itself was made and checked: leave --verify out to get it"
         told = [replace(p, hint="\n".join(filter(None, (p.hint, hint)))) for p in error.problems]

@@ -22,7 +22,7 @@ Place = tuple[str, ...]
 """The keys that lead to a figure."""
 
 
-def bound_problems(record: PlanRecord, of_machine: NetworkBounds) -> Iterator[Problem]:
+def overstated_bounds(record: PlanRecord, of_machine: NetworkBounds) -> Iterator[Problem]:
     """Bounds that say more than they can."""
     timetable = record.timetable
     of_tiles = bounds(_in_order(timetable))

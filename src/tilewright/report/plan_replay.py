@@ -1,5 +1,6 @@
 """A plan file replayed, and everything in it compared with the network and the machine it names."""
 
+import json
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -9,15 +10,17 @@ from tilewright.machine.limits import with_memory_limits
 from tilewright.machine.model import Machine
 from tilewright.mapping.search import SearchOptions
 from tilewright.network.graph import Network
+from tilewright.planner import Plan
 from tilewright.program.lower import prepare
 from tilewright.replay.verify import Verified, verify
-from tilewright.report.plan_bounds import bound_problems
+from tilewright.report.plan_bounds import overstated_bounds
+from tilewright.report.plan_files import plan_json
 from tilewright.report.plan_machine import machine_problems
 from tilewright.report.plan_mappings import mapping_problems, restored_mappings, with_mappings
 from tilewright.report.plan_operators import operator_problems
 from tilewright.report.plan_ops import assumption_problems, name_problems, op_problems
 from tilewright.report.plan_totals import total_problems
-from tilewright.report.record import PlanRecord
+from tilewright.report.record import PlanRecord, record_in
 
 
 def replayed(
@@ -49,6 +52,19 @@ def replayed(
     return replace(verified, problems=problems)
 
 
+def replayed_plan(
+    plan: Plan, network: Network | None = None, *, seed: int = 0, input_file: Path | None = None
+) -> Verified:
+    """What a replay of a plan would find in its file.
+
+    Raises:
+        InputError: the plan is of another network, a value is missing, or an op is not emulated.
+    """
+    record = record_in(json.loads(json.dumps(plan_json(plan))))
+    graph = plan.network if network is None else network
+    return replayed(record, graph, plan.machine, seed=seed, input_file=input_file)
+
+
 def _as_planned(
     record: PlanRecord, machine: Machine | None
 ) -> tuple[Machine | None, tuple[Problem, ...]]:
@@ -70,5 +86,5 @@ def _problems(record: PlanRecord, network: Network, machine: Machine | None) -> 
     if machine is not None:
         prepared = prepare(network, machine, network.ops, SearchOptions())
         yield from assumption_problems(record, prepared)
-        yield from bound_problems(record, prepared.bounds)
+        yield from overstated_bounds(record, prepared.bounds)
         yield from machine_problems(record, machine)

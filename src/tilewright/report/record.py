@@ -185,7 +185,7 @@ def read_record(path: str | Path) -> PlanRecord:
         data = json.loads(text, parse_constant=_no_number)
         if data["schema"] != SCHEMA:
             raise KeyError("schema")
-        return _record(data)
+        return record_in(data)
     except RecursionError:
         message = "is no plan that can be read: its brackets are nested too deep"
         raise InputError(Problem(file=str(file), message=message, hint=_WRITE_ONE)) from None
@@ -265,7 +265,8 @@ def _widest(memory: Memory, space: Space, directions: Sequence[str]) -> tuple[st
     return f"{owner}.{port.name}", port.bits_per_cycle
 
 
-def _record(data: Mapping[str, Any]) -> PlanRecord:
+def record_in(data: Mapping[str, Any]) -> PlanRecord:
+    """The record in the data of a `plan.json`."""
     return PlanRecord(
         figures=data,
         timetable=_timetable(data),
