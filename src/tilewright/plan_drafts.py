@@ -320,6 +320,6 @@ class Drafts:
             fills=fills,
             bounds=least,
             roofline=self.prepared.bounds,
-            assumptions=candidate.lowered.assumptions,
+            assumptions=self.prepared.places.assumptions,
             strategy=candidate.strategy,
         )

@@ -226,4 +226,5 @@ def on_sizes_of(whole: Prepared, other: Plan, options: PlanOptions) -> Plan:
         timetable=timetable,
         bounds=bounds(replace(other.bounds.tables.program, spaces=spaces)),
         roofline=whole.bounds,
+        assumptions=whole.places.assumptions,
     )

@@ -37,7 +37,6 @@ class Lowered:
     program: Program
     stages: tuple[Stage, ...]
     layout: Layout
-    assumptions: tuple[str, ...]
     bounds: NetworkBounds
 
 
@@ -174,7 +173,6 @@ def lower(
         program=program,
         stages=prepared.stages,
         layout=layout,
-        assumptions=prepared.places.assumptions,
         bounds=prepared.bounds,
     )
 
