@@ -82,20 +82,20 @@ static int read_member(PyObject *figures, Member *to)
     return 0;
 }
 
-/* cycles(operation, member): of computing, or of the busiest memory if that is slower; None if no
- * block fits. */
+/* cycles(operation, member): with the best block, of computing, or of the busiest memory if that is
+ * slower; None if no block fits. */
 static PyObject *cycles(PyObject *module, PyObject *const *args, Py_ssize_t n_args)
 {
     Operation o;
     Member m;
-    Block b;
     if (n_args != 2) {
         PyErr_SetString(PyExc_TypeError, "cycles takes 2 arguments");
         return NULL;
     }
     if (!read_operation(args[0], &o) || !read_member(args[1], &m)) return NULL;
-    if (!choose_block(&o, &m, &b)) Py_RETURN_NONE;
-    return PyLong_FromDouble(larger(computing_cycles(&o, &m, &b), access_cycles(&o, &m, &b)));
+    double best = best_cycles(&o, &m);
+    if (isinf(best)) Py_RETURN_NONE;
+    return PyLong_FromDouble(best);
 }
 
 static PyMethodDef methods[] = {

@@ -1,16 +1,10 @@
-/* The block of outputs of an operation of the Ethos-U, among all that fit into its SHRAM.
- *
- * Every floating-point operation comes in the order of ethos_u/blocks.py, so that both choose the
- * same block: rounding alone tells many candidates apart.
- */
+/* Blocks of outputs of an operation of the Ethos-U, and whether they fit into its SHRAM. */
 #ifndef TILEWRIGHT_ETHOS_U_BLOCK_H
 #define TILEWRIGHT_ETHOS_U_BLOCK_H
 
-#include <math.h>
-
 #include "ethos_u_operation.h"
 
-enum { BANK_BYTES = 1024, SPLIT_DEPTH = 16, LARGEST_TIE = 4 };
+enum { BANK_BYTES = 1024, SPLIT_DEPTH = 16 };
 static const Shape LARGEST_BLOCK = {32, 64, 128};
 
 typedef struct {
@@ -26,7 +20,7 @@ typedef struct {
     int64_t input_depth; /* 0: as deep as the block */
     int64_t taps_high, taps_wide;
     int64_t input_granule, accumulator_granule;
-    int64_t banks, parts, weights, has_one_row, maps;
+    int64_t banks, has_one_row, maps;
 } Search;
 
 static int64_t walks_part_kernel_first(const Operation *o, int64_t depth)
@@ -58,12 +52,8 @@ static Search search_of(const Operation *o, const Member *m)
     s.accumulator_granule =
         is_wide_sum(o) ? m->wide_accumulator_granule : m->accumulator_granule;
     s.banks = o->activation == TABLE ? m->banks_beside_a_table : m->banks;
-    s.parts = parts_of(o->taps_high, SUB_KERNEL) * parts_of(o->taps_wide, SUB_KERNEL);
     s.has_one_row = o->output.height == 1 && o->taps_high == 1 && m->micro.height == 2;
     s.maps = has_second(o) && !o->has_scalar ? 2 : 1;
-    if (has_weights(o))
-        s.weights = kernel_elements(o) * s.seen.depth *
-                    (o->engine == DEPTHWISE ? 1 : o->output.depth);
     return s;
 }
 
@@ -91,80 +81,10 @@ static int64_t banks(const Search *s, const Block *b)
     return inputs + in_banks(rows * b->output.width * column_bytes, s->accumulator_granule);
 }
 
-static double cost(const Search *s, const Block *b)
+/* Whether no shorter block along an axis gives as few blocks. */
+static inline int is_shortest(int64_t size, int64_t length, int64_t step)
 {
-    const Shape *whole = &s->o->output;
-    double elements = (double)elements_of(*whole), value;
-    if (s->o->engine == ELEMENTWISE) {
-        double blocks = elements / (double)elements_of(b->output);
-        value = blocks > 1.0 ? blocks : 1.0;
-    } else {
-        double blocks = ((double)whole->width / (double)b->output.width) *
-                        ((double)whole->height / (double)b->output.height);
-        int64_t window = b->input.width * b->input.height;
-        double fetched = (double)(window * s->seen.depth * s->parts) * blocks;
-        if (!keeps_depth(s->o))
-            fetched = fetched * (double)parts_of(whole->depth, b->output.depth);
-        int64_t areas =
-            parts_of(whole->height, b->output.height) * parts_of(whole->width, b->output.width);
-        value = (fetched + (double)(s->weights * areas)) / elements;
-    }
-    return 2 * elements_of(b->input) > elements_of(s->seen) ? value / 2 : value;
-}
-
-typedef struct {
-    Block block;
-    double cost, windows;
-    int is_found;
-} Best;
-
-/* The first of the cheapest, or a small one as cheap whose inputs cover no less of the map. */
-static void compare(const Search *s, const Block *b, Best *best)
-{
-    double value = cost(s, b);
-    if (!best->is_found || value < best->cost) {
-        *best = (Best){.block = *b, .cost = value, .windows = INFINITY, .is_found = 1};
-    } else if (value == best->cost && b->output.height <= LARGEST_TIE &&
-               b->output.width <= LARGEST_TIE) {
-        double windows = (double)area_of(s->seen) / (double)area_of(b->input);
-        if (windows < 1.0) windows = 1.0;
-        if (windows <= best->windows) {
-            best->block = *b;
-            best->windows = windows;
-        }
-    }
-}
-
-/* Whether there is a block at all, and which one is the best. */
-static int choose_block(const Operation *o, const Member *m, Block *chosen)
-{
-    Search s = search_of(o, m);
-    Best best = {.is_found = 0};
-    Block b = {.part_kernel_first = walks_part_kernel_first(o, s.seen.depth)};
-    Shape space = within(o->output, LARGEST_BLOCK);
-    int64_t deepest = up(space.depth, m->micro.depth);
-    int64_t highest = up(space.height, m->micro.height);
-    int64_t widest = up(space.width, m->micro.width);
-    Shape *out = &b.output;
-    out->depth = least_of(deepest, SPLIT_DEPTH);
-    if (out->depth < m->micro.depth) out->depth = m->micro.depth;
-    while (out->depth <= deepest) {
-        b.input.depth = s.input_depth ? s.input_depth : out->depth;
-        for (out->height = m->micro.height; out->height <= highest; out->height += m->micro.height) {
-            b.input.height =
-                reach(o, out->height, o->stride_high, s.taps_high, m->micro.height);
-            for (out->width = m->micro.width; out->width <= widest; out->width += m->micro.width) {
-                b.input.width = reach(o, out->width, o->stride_wide, s.taps_wide, m->micro.width);
-                /* A wider block takes no fewer banks. */
-                if (banks(&s, &b) > s.banks) break;
-                compare(&s, &b, &best);
-            }
-        }
-        out->depth += m->micro.depth;
-        if (out->depth < o->output.depth) out->depth = up(out->depth, SPLIT_DEPTH);
-    }
-    if (best.is_found) *chosen = best.block;
-    return best.is_found;
+    return length <= step || parts_of(size, length) < parts_of(size, length - step);
 }
 
 #endif

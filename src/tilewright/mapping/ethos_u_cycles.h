@@ -4,9 +4,12 @@
 #ifndef TILEWRIGHT_ETHOS_U_CYCLES_H
 #define TILEWRIGHT_ETHOS_U_CYCLES_H
 
+#include <math.h>
+
 #include "ethos_u_block.h"
 
-enum { SCALE_BYTES = 10, LONGEST_WRITE = 64 };
+/* A line of a block in bricks, of which upscaled inputs have half, has 8 B a column at least. */
+enum { SCALE_BYTES = 10, LONGEST_WRITE = 64, LEAST_LINE = 8 };
 static const double LEAST_SHARE = 0.25;
 
 static inline double larger(double a, double b) { return a > b ? a : b; }
@@ -197,6 +200,64 @@ static double access_cycles(const Operation *o, const Member *m, const Block *b)
     busy[o->weights_memory] +=
         (double)streamed_bytes(o, b) / ((double)origin->bytes / (double)origin->cycles);
     return larger(ceil(busy[0]), ceil(busy[1]));
+}
+
+/* Whether a block is worth a look: a narrower one that gives as few blocks, and whose lines fill
+ * bursts, takes no longer. Of element-wise operations only the widest blocks are. */
+static int is_worth_a_look(const Search *s, const Block *b, int64_t widest)
+{
+    const Operation *o = s->o;
+    int64_t step = s->m->micro.width, width = b->output.width;
+    if (o->engine == ELEMENTWISE) {
+        Block wider = *b;
+        wider.output.width += step;
+        wider.input.width = reach(o, wider.output.width, o->stride_wide, s->taps_wide, step);
+        return wider.output.width > widest || banks(s, &wider) > s->banks;
+    }
+    return is_shortest(o->output.width, width, step) ||
+           LEAST_LINE * (width - step) < s->m->memories[0].burst_bytes;
+}
+
+static void compare(const Search *s, const Block *b, double *best)
+{
+    double computing = computing_cycles(s->o, s->m, b);
+    if (computing < *best)
+        *best = smaller(*best, larger(computing, access_cycles(s->o, s->m, b)));
+}
+
+/* Cycles with the best of all blocks that fit, computing or of the busiest memory if that is
+ * slower; infinite if none fits. */
+static double best_cycles(const Operation *o, const Member *m)
+{
+    Search s = search_of(o, m);
+    double best = INFINITY;
+    Block b = {.part_kernel_first = walks_part_kernel_first(o, s.seen.depth)};
+    Shape space = within(o->output, LARGEST_BLOCK);
+    int64_t deepest = up(space.depth, m->micro.depth);
+    int64_t highest = up(space.height, m->micro.height);
+    int64_t widest = up(space.width, m->micro.width);
+    Shape *out = &b.output;
+    out->depth = least_of(deepest, SPLIT_DEPTH);
+    if (out->depth < m->micro.depth) out->depth = m->micro.depth;
+    while (out->depth <= deepest) {
+        b.input.depth = s.input_depth ? s.input_depth : out->depth;
+        for (out->height = m->micro.height; out->height <= highest; out->height += m->micro.height) {
+            if (o->engine != ELEMENTWISE &&
+                !is_shortest(o->output.height, out->height, m->micro.height))
+                continue;
+            b.input.height =
+                reach(o, out->height, o->stride_high, s.taps_high, m->micro.height);
+            for (out->width = m->micro.width; out->width <= widest; out->width += m->micro.width) {
+                b.input.width = reach(o, out->width, o->stride_wide, s.taps_wide, m->micro.width);
+                /* A wider block takes no fewer banks. */
+                if (banks(&s, &b) > s.banks) break;
+                if (is_worth_a_look(&s, &b, widest)) compare(&s, &b, &best);
+            }
+        }
+        out->depth += m->micro.depth;
+        if (out->depth < o->output.depth) out->depth = up(out->depth, SPLIT_DEPTH);
+    }
+    return best;
 }
 
 #endif

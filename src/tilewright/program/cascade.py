@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from math import lcm
 from typing import Final
 
 from tilewright.program.rows import Rows, StageRows
@@ -144,6 +145,9 @@ class _Flowing:
         self.inside = rows.private(linked)
         self.on_demand = {linked[number].root for number in cascade.on_demand}
         self.wanted = self._wanted_rows()
+        self.multiples = {n: rows.stages[n].multiple(linked[n].loop) for n in cascade.stages}
+        whole = lcm(*self.multiples.values())
+        self.step = -(-cascade.step // whole) * whole
         self.most = self._most_rows()
         self.done = {number: start for number, (start, _) in self.wanted.items()}
         self.turns: list[Turn] = []
@@ -246,20 +250,22 @@ class _Flowing:
                 for reader, read in self.readers.get(self.linked[number].root, ())
                 if number in self.makers[reader, read.tensor]
             ]
-            most[number] = max(takes, default=self.cascade.step) if self.cascade.eager else 1
+            is_eager = self.cascade.eager
+            most[number] = max(takes, default=self.step) if is_eager else self.multiples[number]
         return most | {number: self.linked[number].size for number in self.cascade.on_demand}
 
     def _goals(self) -> Iterator[dict[int, int]]:
         """How far the stages whose results leave the cascade have to be, step by step."""
         ends = [n for n in self.cascade.stages if self.linked[n].root not in self.inside]
         start, stop = self.wanted[self.cascade.last]
-        steps = max(1, -(-(stop - start) // self.cascade.step))
+        steps = max(1, -(-(stop - start) // self.step))
         for step in range(1, steps + 1):
             for number in ends:
                 first, behind = self.wanted[number]
-                goal = first + -(-(behind - first) * step // steps)
+                done, multiple = -(-(behind - first) * step // steps), self.multiples[number]
+                goal = min(behind, first + -(-done // multiple) * multiple)
                 if number == self.cascade.last:
-                    goal = min(stop, start + step * self.cascade.step)
+                    goal = min(stop, start + step * self.step)
                 yield {number: goal}
 
     def _make(self, number: int, upto: int) -> None:

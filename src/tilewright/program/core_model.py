@@ -1,11 +1,15 @@
 """Cores whose tiles take as long as a model made for them says, instead of as their mappings do."""
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 from tilewright.machine.model import OUTPUT_OPERAND, WEIGHTS
 from tilewright.mapping.ethos_u.configuration import CONFIGURATIONS
-from tilewright.mapping.ethos_u.formats import feature_map_formats
+from tilewright.mapping.ethos_u.formats import (
+    brick_axes,
+    feature_map_formats,
+    whole_brick_multiples,
+)
 from tilewright.mapping.ethos_u.tile_cycles import (
     EthosU,
     fewest_cycles,
@@ -98,3 +102,14 @@ def core_model_costs(network: Network, places: Places) -> CoreModelCosts | None:
     )
     holds_weights = places.home(WEIGHTS) is not None
     return CoreModelCosts(network, ethos_u, StageKinds(network, formats), holds_weights)
+
+
+def addressable(stages: Sequence[Stage], network: Network, places: Places) -> tuple[Stage, ...]:
+    """The stages, which are cut only where the core can address what their tiles touch."""
+    if places.core.model is None:
+        return tuple(stages)
+    axes = brick_axes(network)
+    return tuple(
+        replace(stage, multiples=whole_brick_multiples((*stage.inputs, *stage.results), axes))
+        for stage in stages
+    )

@@ -188,7 +188,9 @@ def _shares_along(
     common = sum(1 for operands in moved if operands) - own
     tensors = [homes.network.by_name[o.tensor] for operands in moved for o in operands]
     moving_cycles = sum(tensor.size_bytes for tensor in tensors) / way.bytes_per_cycle
-    lengths = (_largest_share(size, n, unit) for n in range(homes.places.cores, 0, -1))
+    multiple = stage.multiple(dim)
+    even = (_largest_share(size, n, unit) for n in range(homes.places.cores, 0, -1))
+    lengths = (min(size, -(-share // multiple) * multiple) for share in even)
     for length in dict.fromkeys(lengths):
         transfers = common + own * -(-size // length)
         yield _Share(

@@ -64,7 +64,7 @@ class Homes:
         constant = self.is_constant(operand.tensor)
         if constant and stage.op.kind == "gather" and stage.op.searches(operand):
             return None
-        if constant and stage.streams and self._goes_past(operand):
+        if constant and self.goes_past(stage, operand):
             return None
         if stage.worker == "array" and operand.name in CARRIERS:
             carrier = CARRIERS[operand.name]
@@ -90,10 +90,11 @@ class Homes:
         memory = self.where(stage, operand)
         return memory is None or not self.memory_of_tiles(memory)
 
-    def _goes_past(self, operand: Operand) -> bool:
-        """Whether a constant goes past the scratchpads if weights do; biases, where the model of a
-        core says that they come with the weights."""
-        return CARRIERS.get(operand.name) == WEIGHTS or self.places.core.model is not None
+    def goes_past(self, stage: Stage, operand: Operand) -> bool:
+        """Whether a constant goes past the scratchpads, as weights do that stream; biases, where
+        the model of a core says that they come with the weights."""
+        comes_along = CARRIERS.get(operand.name) == WEIGHTS or self.places.core.model is not None
+        return stage.streams and comes_along and self.is_constant(operand.tensor)
 
     def streams(self, stage: Stage) -> dict[str, Stream | Problem]:
         """By letter how the array reads or writes what has no scratchpad, or why it cannot."""

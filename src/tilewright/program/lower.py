@@ -12,6 +12,7 @@ from tilewright.program.bounds import LeastWork, NetworkBounds, bounds_of, least
 from tilewright.program.build import Builder
 from tilewright.program.cascade import PLAIN, Cascade, Flow, Strategy, flow_of
 from tilewright.program.coming_once import refuse_reading_again
+from tilewright.program.core_model import addressable
 from tilewright.program.cores import Shares
 from tilewright.program.emit import Emitter, KnownTiles
 from tilewright.program.homes import Homes
@@ -96,14 +97,15 @@ def prepare(
     sizes = () if places.core.model else tuple(m.size_bits for m in places.core.memories)
     bits = min(sizes, default=None)
     made = stages_of(network, order, joins_on_array=joins, joined_bits=bits)
-    storage, stages = storages(network, made)
+    storage, left = storages(network, made)
+    stages = addressable(left, network, places)
     known = Homes(network, places, storage)
     streams = {stage.op.name: found for stage in stages if (found := known.streams(stage))}
     return Prepared(
         network=network,
         places=places,
         costs=TileCosts(network=network, places=places, options=options, streams=streams),
-        stages=tuple(stages),
+        stages=stages,
         storage=storage,
         rows=Rows(network, stages, storage),
     )

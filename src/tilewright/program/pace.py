@@ -62,7 +62,10 @@ def _producer(stages: Sequence[Stage], number: int) -> tuple[int, Operand] | Non
 
 
 def lead_cycles(places: Places, tilings: Tilings, number: int, room: Mapping[str, int]) -> int:
-    """How long transfers have nothing to do before a stage; no more than there is room for."""
+    """How long transfers have nothing to do before a stage; no more than there is room for.
+
+    Nobody knows that without a model of the core.
+    """
     home, origin = places.home("I2"), places.origin("I2")
     if home is None or origin is None:
         return 0

@@ -1,8 +1,8 @@
 """What stays in which core's scratchpad, and how ops are cut beside it.
 
 Ops are cut over the cores first. Then a tensor between two ops is *kept*, all that a core needs of
-it in one buffer, unless an op that touches it has no room for its tiles beside it or would be
-slower for it; what is not kept goes out to the external memory tile by tile and comes back so.
+it in one buffer, unless an op that touches it has no room beside it or would be slower for it; what
+is not kept goes out to the external memory tile by tile and comes back so.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -78,7 +78,6 @@ class Residence:
     _chosen: dict[int, Tiling | None] = field(default_factory=dict)
     """By stage, what was chosen when it was last looked at."""
     _partials: dict[int, Tenant | None] = field(default_factory=dict)
-    """Partial sums by stage."""
     _kept_rooms: dict[str, tuple[str, int]] = field(default_factory=dict)
     """By root the memory that it is kept in, and the bytes that it takes there."""
 
@@ -399,9 +398,9 @@ class Residence:
             partial_bytes_per_cycle=partial_sums_per_cycle(self.places),
             at_most={} if flow else in_step(self.stages, self._chosen, number),
             uncut=self.uncut[number],
+            multiples=stage.multiples,
             tile_cycles=self.costs.model_of(stage),
             known=self.costs.known_of(stage),
-            # Without a model of the core nobody knows how long transfers have nothing to do.
             lead_cycles=lead_cycles(self.places, self._chosen, number, room) if model else 0,
         )
 
@@ -418,6 +417,7 @@ class Residence:
             unrolled=self.unrolled[number],
             alignment=self.places.alignment_bytes,
             partial=self._partial_sums(number),
+            multiples=stage.multiples,
             known=self.costs.known_of(stage),
         )
 

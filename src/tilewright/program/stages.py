@@ -7,7 +7,7 @@ elements lie (a reshape, a slice, a concatenation) vanish where a view of anothe
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from tilewright.mapping.nest import runs_on_array
@@ -39,6 +39,8 @@ class Stage:
     worker: Worker
     streams: bool = False
     """Whether the array reads its constants where they lie outside, past the scratchpads."""
+    multiples: Mapping[str, int] = field(default_factory=dict, compare=False)
+    """Of what the tiles of some loops begin at multiples, as the core addresses feature maps."""
 
     @once
     def streaming(self) -> "Stage":
@@ -59,6 +61,10 @@ class Stage:
             return self.op.outputs
         last = self.fused[-1].outputs[0]
         return (replace(self.op.outputs[0], tensor=last.tensor),)
+
+    def multiple(self, loop: str) -> int:
+        """Of what tiles begin at multiples along a loop."""
+        return self.multiples.get(loop, 1)
 
     @once
     def tileable(self) -> tuple[list[str], list[str], list[str]]:

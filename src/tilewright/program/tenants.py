@@ -11,7 +11,7 @@ from tilewright.program.model import Route
 from tilewright.program.places import Places
 from tilewright.program.slicing import SLICE, Slicing
 from tilewright.program.stages import Stage
-from tilewright.program.streams import CARRIERS, Stream, stream_of
+from tilewright.program.streams import Stream, stream_of
 from tilewright.program.tile import Tenant, tile_bytes
 from tilewright.program.tile_cost import TileCosts
 
@@ -66,7 +66,7 @@ def streamed_operands(homes: Homes, stage: Stage) -> tuple[Tenant, ...]:
     if stage.streams:
         origin = homes.places.origin(WEIGHTS)
         way = stream_of(homes.places, WEIGHTS, origin) if origin is not None else None
-        found += [(o, way) for o in stage.op.inputs if CARRIERS.get(o.name) == WEIGHTS]
+        found += [(o, way) for o in stage.inputs if homes.goes_past(stage, o)]
     return tuple([_streamed(homes, o, way) for o, way in found if isinstance(way, Stream)])
 
 

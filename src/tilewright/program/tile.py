@@ -129,6 +129,7 @@ def _all_but_measures(work: Work, goal: Goal) -> object:
         tuple(work.unrolled.items()),
         tuple(work.at_most.items()),
         work.uncut,
+        tuple(work.multiples.items()),
         *(work.rate, work.alignment, work.partial_bytes_per_cycle),
         tuple(map(_facts, work.tenants)),
         tuple(map(_facts, work.streamed)),
@@ -167,8 +168,8 @@ def _chosen(work: Work, goal: Goal, known: dict[tuple[str, ...], list[Choice]]) 
 def _cuts(work: Work, *, everywhere: bool) -> list[Cuts]:
     """What is tried: few loops at a time, or all of them."""
     lengths, unrolled, at_most = work.lengths, work.unrolled, work.at_most
-    numbers = (lengths, unrolled, at_most)
-    key = everywhere, work.uncut, *(tuple(counts.items()) for counts in numbers)
+    given = (lengths, unrolled, at_most, work.multiples)
+    key = everywhere, work.uncut, *(tuple(counts.items()) for counts in given)
     if key not in work.known.cuts:
         groups, within = _loops(work)
         weights, rest, sums = ([d for d in loops if lengths[d] > 1] for loops in groups)
@@ -210,11 +211,13 @@ def smallest(work: Work) -> tuple[tuple[Tenant, ...], dict[str, int]]:
     (weights, rest, sums), within = _loops(work)
     cut = [dim for dim in (*weights, *within, *rest) if dim not in work.uncut]
     sums = [dim for dim in sums if dim not in work.uncut]
-    whole_sums = {d: 1 if d in cut else n for d, n in work.lengths.items()}
+    whole_sums = {d: shortest(work, d) if d in cut else n for d, n in work.lengths.items()}
     if not sums or work.partial is None:
         return work.tenants, whole_sums
     choices = [(work.tenants, whole_sums)]
-    choices.append(((*work.tenants, work.partial), {**whole_sums, **dict.fromkeys(sums, 1)}))
+    choices.append(
+        ((*work.tenants, work.partial), {**whole_sums, **{d: shortest(work, d) for d in sums}})
+    )
     return min(choices, key=lambda c: sum(int(tile_bytes(t, c[1], work.alignment)) for t in c[0]))
 
 
@@ -222,18 +225,21 @@ def _distinct(choices: list[list[str]]) -> list[list[str]]:
     return [loops for at, loops in enumerate(choices) if loops not in choices[:at]]
 
 
-def lengths_to_try(length: int, unit: int) -> list[int]:
-    """Tile lengths of a loop: few, from all of it down to one, in multiples of `unit` if possible.
+def lengths_to_try(length: int, unit: int, multiple: int = 1) -> list[int]:
+    """Tile lengths of a loop: few, from all of it down to one, in multiples of `unit` if possible;
+    all but the longest in multiples of `multiple`.
 
     >>> lengths_to_try(56, 8)
     [56, 32, 24, 16, 8, 4, 2, 1]
+    >>> lengths_to_try(56, 8, 16)
+    [56, 32, 16]
     """
-    found = {length, 1}
+    found = {length, min(length, multiple)}
     parts = 2
     while parts <= length:
         even = -(-length // parts)
         rounded = -(-even // unit) * unit if even >= unit else 1 << even.bit_length() - 1
-        found.add(min(length, rounded))
+        found.add(min(length, -(-rounded // multiple) * multiple))
         parts = parts + 1 if parts < 8 else -(-parts * 5 // 4)
     return sorted(found, reverse=True)
 
@@ -263,7 +269,10 @@ def _tried(work: Work, dim: str, *, is_around: bool) -> list[int]:
     """The lengths that are tried for a loop; single steps of one that goes around another."""
     if dim in work.uncut:
         return [work.lengths[dim]]
-    return [1] if is_around else lengths_to_try(longest(work, dim), work.unrolled.get(dim, 1))
+    if is_around:
+        return [shortest(work, dim)]
+    unit, multiple = work.unrolled.get(dim, 1), work.multiples.get(dim, 1)
+    return lengths_to_try(longest(work, dim), unit, multiple)
 
 
 def _best(work: Work, cuts: Cuts, goal: Goal) -> Choice:
@@ -282,7 +291,13 @@ def _best(work: Work, cuts: Cuts, goal: Goal) -> Choice:
 
 def longest(work: Work, dim: str) -> int:
     """The longest tile along a loop."""
-    return min(work.lengths[dim], work.at_most.get(dim, MOST))
+    most, multiple = work.at_most.get(dim, MOST), work.multiples.get(dim, 1)
+    return min(work.lengths[dim], max(multiple, most // multiple * multiple))
+
+
+def shortest(work: Work, dim: str) -> int:
+    """The shortest tile along a loop."""
+    return min(work.lengths[dim], work.multiples.get(dim, 1))
 
 
 def same_with(

@@ -117,6 +117,8 @@ class Work:
     """Tile lengths that loops should not exceed, to run side by side with other engines."""
     uncut: frozenset[str] = frozenset()
     """Loops that are not cut: tiles would read again what comes once."""
+    multiples: Mapping[str, int] = field(default_factory=dict)
+    """Of what tile lengths of some loops are multiples, unless they are all of the loop."""
     tile_cycles: Callable[[Mapping[str, int]], int | None] | None = None
     """Cycles of a tile as a model of the core has them; None: they are estimated."""
     known: Known = field(default_factory=Known, compare=False, repr=False)
@@ -145,6 +147,7 @@ class Work:
             tuple(self.unrolled.items()),
             tuple(self.at_most.items()),
             self.uncut,
+            tuple(self.multiples.items()),
             self.lead_cycles,
             self.op.coupled,
             tuple(operand.index for operand in self.op.operands),

@@ -12,6 +12,7 @@ from tilewright.network.graph import Network
 from tilewright.program.model import Timetable
 from tilewright.replay.check_accesses import Accesses, accesses_of
 from tilewright.replay.check_alike import unlike_tasks
+from tilewright.replay.check_bricks import brick_problems
 from tilewright.replay.check_costs import cost_problems
 from tilewright.replay.check_data import data_problems
 from tilewright.replay.check_given import given_problems
@@ -86,6 +87,7 @@ def _problems_of_network(
     yield from op_problems(timetable, network, kinds, tiles, sharing)
     yield from made_problems(timetable, network, accesses, tiles, (made, sharing))
     yield from given_problems(program, network)
+    yield from brick_problems(program, network, machine, accesses)
 
     def alone(numbers: Iterable[int]) -> Iterator[Problem]:
         """What is wrong with tasks, each looked at alone."""

@@ -68,7 +68,8 @@ class Span:
     size: int
     """Rows of the last result."""
     steps: Sequence[tuple[int, bool]]
-    """Steps from the one that takes least memory to all rows at once; the first not eager."""
+    """Steps from the one that takes least memory to all rows at once; the first is not eager where
+    stages can make single rows."""
     linked: Mapping[int, StageRows]
     tail: "Span | None"
     axes: Mapping[str, int]
@@ -247,8 +248,8 @@ def _linked(
 
 def _of_no_stages(rows: Rows, last: int, axis: int, stage: StageRows) -> Span:
     """What comes before the last stage of all spans that end with it."""
-    steps = [(1, False)]
-    step = 1
+    step = rows.stages[last].multiple(stage.loop)
+    steps = [(step, step > 1)]
     while step < stage.size:
         steps.append((step, True))
         step *= 2

@@ -45,7 +45,8 @@ class StepTables:
         if key not in self._first_held:
             hold, scene = span.holds[root], self.scene
             row_bits = self._row_elements(span, root) * hold.bits
-            size_bits = row_bits * hold.rows(1, eager=False)
+            step, eager = span.steps[0]
+            size_bits = row_bits * hold.rows(step, eager=eager)
             self._first_held[key] = scene.rounded(scene.result_memory, -(-size_bits // 8))
         return self._first_held[key]
 
@@ -101,7 +102,8 @@ class StepTables:
         """Room for what a stage makes at once in the first of all steps."""
         if number not in self._first_made:
             scene, memory = self.scene, self.scene.result_memory
-            size = scene.rounded(memory, self._made_bytes(span, number, 1, eager=False))
+            step, eager = span.steps[0]
+            size = scene.rounded(memory, self._made_bytes(span, number, step, eager=eager))
             self._first_made[number] = scene.room.use(memory, size)
         return self._first_made[number]
 

@@ -1,10 +1,12 @@
-"""Choosing the block of outputs that the hardware works at between two looks at memory.
+"""Blocks of outputs that the hardware works at between two looks at memory.
 
-Every candidate is costed at once, in arrays: how often inputs and weights would be fetched for an
-element of the result. Costs are floating-point numbers on purpose: Vela compares such numbers, and
-in many an operation (a pool of 1 x 1, say) rounding alone tells candidates apart.
+Plans take the best of all blocks that fit. Vela chooses by how often inputs and weights would be
+fetched for an element of the result, which is worked out for all candidates at once, in arrays.
+These costs are floating-point numbers on purpose: Vela compares such numbers, and in many an
+operation (a pool of 1 x 1, say) rounding alone tells candidates apart.
 """
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -19,6 +21,8 @@ Costs = NDArray[np.float64]
 LARGEST_BLOCK = Shape(32, 64, 128)
 SPLIT_DEPTH = 16
 """Outputs are split over depth in multiples of this."""
+LEAST_LINE = 8
+"""Bytes a column that a line of a block in bricks has at least: upscaled inputs have half of 16."""
 LARGEST_TIE = 4
 """Only blocks this high and wide may take the place of an equally good one found before."""
 
@@ -48,12 +52,49 @@ class _Candidates:
     input_width: Grid
 
 
-def choose_block(operation: Operation, configuration: Configuration) -> BlockChoice | None:
-    """The block for an operation; None if not even the smallest one fits into the SHRAM."""
+def blocks_that_fit(
+    operation: Operation, configuration: Configuration, burst_bytes: int
+) -> Iterator[BlockChoice]:
+    """The blocks that fit into the SHRAM, but for those that cannot be the best.
+
+    A block that is higher than another one and gives as many blocks along the height takes no less
+    time; nor does one that is wider, once lines of the narrower one fill bursts. Element-wise
+    operations want the widest that fit.
+    """
+    seen = _seen(operation)
+    part_kernel_first = _walks_part_kernel_first(operation, seen.depth)
+    input_depth = _input_depth(operation, seen, part_kernel_first)
+    found = _candidates(operation, configuration, input_depth)
+    good = _banks(operation, configuration, found) <= _room(operation, configuration)
+    if operation.engine == "elementwise":
+        good[:, :, :-1] &= ~good[:, :, 1:]
+    else:
+        micro, whole = configuration.micro_block, operation.output
+        good &= _is_shortest(whole.height, found.height, micro.height)
+        narrow = LEAST_LINE * (found.width - micro.width) < burst_bytes
+        good &= _is_shortest(whole.width, found.width, micro.width) | narrow
+    for deep, high, wide in np.argwhere(good).tolist():
+        output, needed = _block_at(found, (deep, high, wide))
+        yield BlockChoice(output=output, input=needed, part_kernel_first=part_kernel_first)
+
+
+def _is_shortest(size: int, length: Grid, step: int) -> NDArray[np.bool_]:
+    """Whether no shorter block along an axis gives as few blocks."""
+    shorter = np.maximum(1, length - step)
+    shortest: NDArray[np.bool_] = (length <= step) | (-(-size // length) < -(-size // shorter))
+    return shortest
+
+
+def _seen(operation: Operation) -> Shape:
+    """The larger one of the inputs."""
     second = operation.second_input
-    seen = operation.input
-    if second is not None and second.elements > seen.elements:
-        seen = second
+    is_larger = second is not None and second.elements > operation.input.elements
+    return second if is_larger and second is not None else operation.input
+
+
+def choose_block(operation: Operation, configuration: Configuration) -> BlockChoice | None:
+    """Vela's block for an operation; None if not even the smallest one fits into the SHRAM."""
+    seen = _seen(operation)
     part_kernel_first = _walks_part_kernel_first(operation, seen.depth)
     input_depth = _input_depth(operation, seen, part_kernel_first)
     found = _best(operation, configuration, seen, input_depth)

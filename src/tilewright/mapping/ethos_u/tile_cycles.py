@@ -10,7 +10,7 @@ from math import ceil
 from tilewright.machine.model import Memory
 from tilewright.mapping.ethos_u import compiled
 from tilewright.mapping.ethos_u.accesses import access_cycles
-from tilewright.mapping.ethos_u.blocks import choose_block
+from tilewright.mapping.ethos_u.blocks import BlockChoice, blocks_that_fit
 from tilewright.mapping.ethos_u.configuration import Configuration
 from tilewright.mapping.ethos_u.cycles import least_cycles, operation_cycles
 from tilewright.mapping.ethos_u.operation import (
@@ -121,17 +121,21 @@ def _step_cycles(step: Step, ethos_u: EthosU, storages: Storages, weight_bits: i
 
 
 def slowest_part(operation: Operation, ethos_u: EthosU, storages: Storages) -> int | None:
-    """Cycles of an operation: computing and moving data go on side by side."""
+    """Cycles of an operation with the best block: computing and moving data go on side by side."""
     if compiled.is_used():
         try:
             return compiled.cycles(operation, storages, ethos_u.figures)
         except OverflowError:
             # What is too large for it is left to Python.
             pass
-    configuration = ethos_u.configuration
-    block = choose_block(operation, configuration)
-    if block is None:
-        return None
-    computing = operation_cycles(operation, block, configuration, storages)
-    moving = access_cycles(operation, block, configuration, storages)
+    burst_bytes = ethos_u.near.burst_bytes
+    blocks = blocks_that_fit(operation, ethos_u.configuration, burst_bytes)
+    return min((_with_block(operation, block, ethos_u, storages) for block in blocks), default=None)
+
+
+def _with_block(
+    operation: Operation, block: BlockChoice, ethos_u: EthosU, storages: Storages
+) -> int:
+    computing = operation_cycles(operation, block, ethos_u.configuration, storages)
+    moving = access_cycles(operation, block, ethos_u.configuration, storages)
     return max(computing, *(ceil(busy) for _, busy in moving))
