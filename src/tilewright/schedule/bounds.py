@@ -186,6 +186,7 @@ def _joint_cycles(
     until = np.array([last[copy] for copy in copies])
     since = np.array([first[copy] for copy in copies])
     behind = np.array([tails[copy] - tables.cycles[copy] for copy in copies], dtype=np.int64)
+    again = np.array([tails[queue[last[copy]]] for copy in copies], dtype=np.int64)
     dense = np.lexsort((np.arange(len(copies)), -cycles / sizes))
     pad_of = np.array([tables.scratchpad[tables.touched[copy][0]] for copy in copies])
     pads = sorted(set(pad_of.tolist()))
@@ -206,7 +207,9 @@ def _joint_cycles(
         # Cycles are whole, so what the sums lose to rounding cannot raise the ceiling.
         cycles_left = ceil(rest - 1e-6)
         if cycles_left > 0:
-            best = max(best, start + -(-cycles_left // count) + int(behind[chosen].min()))
+            # One that was made before, for an earlier reader, is followed by its last one at least.
+            follows = np.where(since[chosen] < step, again[chosen], behind[chosen])
+            best = max(best, start + -(-cycles_left // count) + int(follows.min()))
     return best
 
 

@@ -221,14 +221,30 @@ class TestReadAgain:
     """When the second op starts, both copies were made, and what has no room is made once more."""
 
     def test_what_has_no_room_until_it_is_read_again_comes_twice(self) -> None:
-        # 12 bytes beside a result: one copy, and a fifth of the other. Two ops follow.
+        # 12 bytes beside a result: one copy, and a fifth of the other. The last op follows.
         program = _read_again(Builder(13, {"dma": 1, "core": 1}), (50, 50))
-        assert bounds(program).order_cycles == 100 + (100 - 60) + 2
+        assert bounds(program).order_cycles == 100 + (100 - 60) + 1
+
+    def test_what_followed_the_first_reader_does_not_follow_the_last(self) -> None:
+        """Copies of 10 for ops of 1, an op of 100, and ops that read both copies again."""
+        builder = Builder(14, {"dma": 1, "core": 1})
+        first, second = builder.buffer("w0", 10), builder.buffer("w1", 10)
+        v, w, x, y, z = (builder.buffer(name, 1) for name in "vwxyz")
+        builder.load(first)
+        builder.task("op0", "core", 1, [first], [v])
+        builder.load(second)
+        builder.task("op1", "core", 1, [v, second], [w])
+        builder.task("long", "core", 100, [w], [x])
+        builder.task("op2", "core", 1, [x, first], [y])
+        builder.task("op3", "core", 1, [y, second], [z])
+        # A run takes 134: the first copy comes again meanwhile, the second one after op2.
+        found = bounds(builder.program())
+        assert found.order_cycles == found.cycles == 10 + 10 + 1 + 100 + 1 + 1
 
     def test_on_two_instances_parts_of_cycles_are_cycles(self) -> None:
         # The first op ends at 52. 15 bytes: the copy of 51, and half of the other; 25 are left.
         program = _read_again(Builder(16, {"dma": 2, "core": 1}), (51, 50))
-        assert bounds(program).order_cycles == 52 + 13 + 2
+        assert bounds(program).order_cycles == 52 + 13 + 1
 
     def test_to_wait_for_a_copy_is_not_to_read_it(self) -> None:
         program = _read_again(Builder(13, {"dma": 1, "core": 1}), (50, 50), waits_only=True)
