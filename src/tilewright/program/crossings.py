@@ -139,16 +139,15 @@ def rate_of(moved: Sequence[Crossing], places: Places) -> float:
 
 def _ways(crossing: Crossing, places: Places) -> Iterator[Way]:
     """The routes that bytes may take, and the port through which a task reads or writes them."""
-    ports: dict[str, None] = {}
     for route in places.routes.values():
         if crossing.space == (route.target if crossing.leaves else route.source):
             yield (route.engine, *route.ports), route.bytes_per_cycle
-            ports.update(dict.fromkeys(route.ports or (route.engine,)))
-    memory = next((m for m in places.machine.memories if m.name == crossing.space), None)
-    if crossing.straight:
-        wide = 2**20 if memory is None else max(port.bits_per_cycle for port in memory.ports)
-        for port in ports:
-            yield (port,), Fraction(wide, 8)
+    if crossing.straight and crossing.space:
+        # All lanes together are as wide as all ports that may be one of them.
+        held = places.held(crossing.space, reads=not crossing.leaves)
+        unfit = "read" if crossing.leaves else "write"
+        ports = [p for p in places.levels[crossing.space].ports if p.kind != unfit]
+        yield held[:1], Fraction(sum(port.bits_per_cycle for port in ports), 8 * len(held))
 
 
 def _rate(ways: Iterable[Way], places: Places) -> float:
@@ -178,10 +177,10 @@ def _price(crossing: Crossing, places: Places) -> float:
     ]
     if crossing.straight:
         # What a mapping writes straight to the outside is counted in whole accesses, rounded down.
-        memory = next((m for m in places.machine.memories if m.name == crossing.space), None)
-        known = memory is not None and not crossing.leaves
-        widest = max((port.bits_per_cycle for port in memory.ports), default=1) if memory else 1
-        prices.append(8 * memory.read_pj / widest if memory and known else 0.0)
+        memory = places.levels.get(crossing.space)
+        ports = [] if memory is None or crossing.leaves else memory.ports
+        prices += [8 * memory.read_pj / port.bits_per_cycle for port in ports if memory]
+        prices += [] if ports else [0.0]
     return min(prices, default=0.0)
 
 

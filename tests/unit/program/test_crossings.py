@@ -149,8 +149,9 @@ class TestStraight:
         made = layers.gemm(net, "product", layers.given(net, "x", (1, 64)), 128)
         found = bounds_of(net.finish(made), machine_of(data))
         weights, others = 64 * 128, 64 + 128 * 4
-        assert (found.transfer_cycles == others + weights) == (not bypasses)
-        assert found.transfer_cycles >= others
+        # Over the engine comes a byte a cycle, through the port of the DRAM four.
+        alone = others if bypasses else others + weights
+        assert found.transfer_cycles == max(alone, (others + weights) // 4)
 
 
 class TestLookUps:
