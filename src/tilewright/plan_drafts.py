@@ -82,7 +82,9 @@ class Candidate:
 
     def least_value(self, goal: Goal) -> Value:
         """What no schedule of the program goes below."""
-        energy_pj = _energy_pj(self.lowered.program) if goal == "energy" else 0.0
+        energy_pj = 0.0
+        if goal == "energy":
+            energy_pj = _energy_pj(self.lowered.program, self.least.order_cycles)
         return _value(goal, self.least.order_cycles, self.outside_bytes, energy_pj)
 
 
@@ -100,8 +102,8 @@ class Draft:
 
     @cached_property
     def energy_pj(self) -> float:
-        """Energy of all tasks."""
-        return _energy_pj(self.timetable.program)
+        """Energy of all tasks, and what leaks meanwhile."""
+        return _energy_pj(self.timetable.program, self.timetable.cycles)
 
     def value(self, goal: Goal) -> Value:
         """What a goal makes small."""
@@ -119,8 +121,9 @@ def _value(goal: Goal, cycles: int, moved_bytes: int, energy_pj: float) -> Value
             return cycles, moved_bytes
 
 
-def _energy_pj(program: Program) -> float:
-    return sum(charge.energy_pj for task in program.tasks for charge in task.charges)
+def _energy_pj(program: Program, cycles: int) -> float:
+    lost = sum(program.leakage_pj(cycles).values())
+    return lost + sum(charge.energy_pj for task in program.tasks for charge in task.charges)
 
 
 @dataclass

@@ -129,12 +129,19 @@ class Plan:
 
     @cached_property
     def energy_pj(self) -> Mapping[str, float]:
-        """Energy by memory; `array` and `vector` are what the units themselves take."""
+        """Energy by memory, what leaks included; `array` and `vector` are what the units take."""
         parts: dict[str, list[float]] = {}
         for task in self.program.tasks:
             for charge in task.charges:
                 parts.setdefault(charge.memory, []).append(charge.energy_pj)
+        for memory, lost in self.leakage_pj.items():
+            parts.setdefault(memory, []).append(lost)
         return {memory: fsum(values) for memory, values in parts.items()}
+
+    @cached_property
+    def leakage_pj(self) -> Mapping[str, float]:
+        """What memories lose until the plan ends, by memory, where the machine says how much."""
+        return self.program.leakage_pj(self.cycles)
 
     @cached_property
     def traffic_bytes(self) -> Mapping[str, tuple[int, int]]:

@@ -232,6 +232,9 @@ def _keys(machine: Machine, core: Core, memory: Memory) -> Iterator[Ignored]:
         yield Ignored(
             at=(*at, "latency"), why=f"latency of {memory.latency_cycles} cycles {why}", hint=hint
         )
+    if memory.leakage_pw_per_bit and machine.clock_hz is None:
+        why = "is not counted: without a clock, a cycle has no length"
+        yield Ignored(at=(*at, "leakage_pw_per_bit"), why=why, hint="write clock: 500 MHz")
     if memory.banks > 1:
         yield Ignored(at=(*at, "banks"), why="banks are not told apart: they never conflict")
     if memory.bypass and WEIGHTS in memory.operands and not _is_passed(machine, core, memory):

@@ -7,6 +7,7 @@ from math import ceil, fsum
 from typing import Literal
 
 from tilewright.errors import InfeasibleError, InputError, Problem
+from tilewright.machine.leakage import leakage_of_one_core
 from tilewright.machine.model import Core, Machine, VectorUnit
 from tilewright.machine.order import order_named
 from tilewright.mapping.attach import attach
@@ -86,8 +87,15 @@ class MappedNetwork:
 
     @property
     def energy_pj(self) -> float:
-        """Energy of all ops."""
-        return fsum(op.energy_pj for op in self.ops)
+        """Energy of all ops, and what the memories of the core leak meanwhile."""
+        return fsum([*(op.energy_pj for op in self.ops), self.leakage_pj])
+
+    @property
+    def leakage_pj(self) -> float:
+        """What the memories of the core lose, where the machine says so; ZigZag counts none."""
+        if self.model != "tilewright":
+            return 0.0
+        return leakage_of_one_core(self.machine, self.machine.cores[0], self.cycles)
 
     def _repr_html_(self) -> str:
         text: str = import_module("tilewright.report.notebook").notebook_html(self)

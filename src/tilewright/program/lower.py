@@ -218,6 +218,7 @@ def _program(prepared: Prepared, builder: Builder, results: tuple[int, ...]) -> 
         given=tuple(builder.given),
         results=results,
         mappings=tuple(prepared.costs.mappings[mapping] for mapping in used),
+        leakage=prepared.places.leakage,
     )
     refuse_reading_again(made)
     return with_engines_held(made)

@@ -41,6 +41,8 @@ class Space:
     """Address ranges that no buffer may touch."""
     rereadable: bool = True
     """Whether a source can be read again; a sensor cannot."""
+    leakage_pj_per_cycle: float = 0.0
+    """What is lost in every cycle, whether anything lies there or not."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -170,6 +172,17 @@ class Program:
     given: tuple[int, ...] = ()
     results: tuple[int, ...] = ()
     mappings: tuple[Mapped, ...] = ()
+    leakage: tuple[tuple[str, float], ...] = ()
+    """pJ that memories which are no spaces lose in every cycle."""
+
+    def leakage_pj(self, cycles: int) -> dict[str, float]:
+        """What memories lose in some time, by memory; those that lose nothing are not there."""
+        found: dict[str, float] = {}
+        spaces = [(space.memory, space.leakage_pj_per_cycle) for space in self.spaces]
+        for memory, rate in (*self.leakage, *spaces):
+            if rate:
+                found[memory] = found.get(memory, 0.0) + rate * cycles
+        return found
 
     @cached_property
     def space(self) -> Mapping[str, Space]:

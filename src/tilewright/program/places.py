@@ -8,6 +8,7 @@ from typing import Literal
 
 from tilewright.errors import InputError, Problem
 from tilewright.machine.ignored import LINKED_CORES, ignored_lines
+from tilewright.machine.leakage import leakage_pj_per_cycle, leaks_without_address
 from tilewright.machine.model import (
     INPUT_OPERANDS,
     OUTPUT_OPERAND,
@@ -50,6 +51,8 @@ class Places:
     """By external memory the ports through which it is read and written."""
     dma: tuple[DmaEngine, ...] = ()
     """What moves between memories, declared or assumed."""
+    leakage: tuple[tuple[str, float], ...] = ()
+    """pJ that memories which are no spaces lose in every cycle."""
 
     @property
     def cores(self) -> int:
@@ -185,6 +188,7 @@ def places_of(machine: Machine) -> Places:
         spaces=spaces,
         engines=tuple(engines),
         routes=routes,
+        leakage=tuple(leaks_without_address(machine)),
         assumptions=(*assumed, *_assumptions(machine, core), *ignored_lines(machine)),
         sides=ports,
         dma=dma,
@@ -227,8 +231,6 @@ def _assumptions(machine: Machine, core: Core) -> Iterator[str]:
         )
     if core.count > 1:
         yield "a transfer can write the same bytes to several cores at once"
-    if any(memory.leakage_pw_per_bit for memory in machine.levels(core)):
-        yield "leakage is not counted"
 
 
 def _spaces(machine: Machine, core: Core) -> Iterator[Space]:
@@ -236,16 +238,16 @@ def _spaces(machine: Machine, core: Core) -> Iterator[Space]:
         for memory in core.memories:
             if memory.role == "scratchpad":
                 name = memory.name if core.count == 1 else f"{memory.name}[{number}]"
-                yield _space(memory, name, None if core.count == 1 else number)
+                yield _space(machine, memory, name, None if core.count == 1 else number)
     for memory in machine.shared:
         if memory.role == "scratchpad":
-            yield _space(memory, memory.name, None)
+            yield _space(machine, memory, memory.name, None)
     for memory in (*core.memories, *machine.shared):
         if memory.role == "external":
-            yield _space(memory, memory.name, None)
+            yield _space(machine, memory, memory.name, None)
 
 
-def _space(memory: Memory, name: str, core: int | None) -> Space:
+def _space(machine: Machine, memory: Memory, name: str, core: int | None) -> Space:
     return Space(
         name=name,
         memory=memory.name,
@@ -253,6 +255,7 @@ def _space(memory: Memory, name: str, core: int | None) -> Space:
         size_bytes=memory.size_bytes,
         alignment_bytes=memory.alignment_bytes,
         core=core,
+        leakage_pj_per_cycle=leakage_pj_per_cycle(machine, machine.cores[0], memory),
     )
 
 

@@ -362,6 +362,15 @@ def energy_by_operand(plan: Plan, record: PlanRecord) -> list[dict[str, Any]]:
             elif abs(energy) > 1e-6:
                 for operand, share in shares.items():
                     add(memory, operand, energy * share)
+    return _summed(found, plan.leakage_pj)
+
+
+def _summed(
+    found: dict[str, dict[str, list[float]]], leakage: Mapping[str, float]
+) -> list[dict[str, Any]]:
+    """By memory the sums of its operands' energies, and what it loses."""
+    for memory, lost in leakage.items():
+        found.setdefault(memory, {})["leakage"] = [lost]
     return [
         {"memory": memory, "operands": {key: fsum(values) for key, values in parts.items()}}
         for memory, parts in found.items()

@@ -2,7 +2,7 @@
 
 from collections import Counter
 from dataclasses import asdict
-from math import prod
+from math import fsum, prod
 from typing import Any
 
 from tilewright.machine.model import Core, Machine, Memory, Sharing
@@ -21,6 +21,7 @@ def machine_json(machine: Machine) -> dict[str, Any]:
         "source": machine.source,
         "clock_hz": machine.clock_hz,
         "macs_per_cycle": peak_macs(machine),
+        "area_mm2": area_mm2(machine),
         "cores": [
             {
                 "name": core.name,
@@ -45,6 +46,21 @@ def peak_macs(machine: Machine) -> int:
     return sum(core.count * core.array.units for core in machine.cores)
 
 
+def area_mm2(machine: Machine) -> float:
+    """Of all memories and multipliers, as far as the file gives them."""
+    parts = [(core.count, core, memory) for core in machine.cores for memory in core.memories]
+    parts += [(1, machine.cores[0], memory) for memory in machine.shared]
+    units = fsum(c.count * c.array.units * c.array.area_mm2_per_unit for c in machine.cores)
+    return units + fsum(
+        memory.area_mm2 * count * _copies(memory, core) for count, core, memory in parts
+    )
+
+
+def _copies(memory: Memory, core: Core) -> int:
+    """How many there are of a memory in a core."""
+    return prod(size for dim, size in core.array.dims if dim not in memory.served_dims)
+
+
 def assumptions(machine: Machine) -> tuple[str, ...]:
     """What the file leaves open and is taken for granted."""
     found = list(assumed_sharing(machine))
@@ -65,6 +81,8 @@ def machine_view(machine: Machine) -> View:
     if machine.clock_hz:
         facts.append(("clock", f"{machine.clock_hz / 1e6:g} MHz"))
     facts.append(("multiplications", f"{peak_macs(machine):,} a cycle"))
+    if area := area_mm2(machine):
+        facts.append(("area", f"{area:.4g} mm², as far as it is given"))
     for core in machine.cores:
         dims = " x ".join(f"{dim} {size}" for dim, size in core.array.dims)
         many = f"{core.count} x " if core.count > 1 else ""
@@ -117,7 +135,6 @@ def _memory_table(machine: Machine) -> Grid:
 
 
 def _memory_row(memory: Memory, core: Core) -> list[str]:
-    copies = prod(size for dim, size in core.array.dims if dim not in memory.served_dims)
     reads = max((p.bits_per_cycle for p in memory.ports if p.kind != "write"), default=0)
     writes = max((p.bits_per_cycle for p in memory.ports if p.kind != "read"), default=0)
     counted = Counter(f"{_PORT_LETTERS[p.kind]} {p.bits_per_cycle}" for p in memory.ports)
@@ -126,7 +143,7 @@ def _memory_row(memory: Memory, core: Core) -> list[str]:
         memory.name,
         memory.role,
         format_bits(memory.size_bits),
-        str(copies),
+        str(_copies(memory, core)),
         " ".join(memory.operands),
         " ".join(memory.served_dims) or "one unit",
         ports,

@@ -21,6 +21,7 @@ def mapping_json(result: MappedNetwork) -> dict[str, Any]:
         "totals": {
             "cycles": _whole(result.cycles),
             "energy_pj": result.energy_pj,
+            "leakage_pj": result.leakage_pj,
             "macs": sum(op.macs for op in result.ops),
             "candidates": result.candidates,
             "searched": result.searched,
@@ -42,10 +43,11 @@ def mapping_view(result: MappedNetwork) -> View:
     if result.machine.clock_hz:
         seconds = f" ({total / result.machine.clock_hz * 1e3:.4g} ms)"
     macs = sum(op.macs for op in result.ops)
+    lost = f", {format_energy(result.leakage_pj)} of it leaks" if result.leakage_pj else ""
     facts = [
         ("model", f"{result.model}, objective {result.options.objective}"),
         ("cycles", f"{_whole(total):,}{seconds}"),
-        ("energy", format_energy(result.energy_pj)),
+        ("energy", format_energy(result.energy_pj) + lost),
         ("multiplications", format_count(macs)),
         ("busy", f"{_utilisation(result, macs):.1%} of the array"),
         ("tried", f"{result.candidates:,} mappings of {result.searched} different nests"),

@@ -132,6 +132,7 @@ def plan_view(plan: Plan) -> View:
     if plan.machine.clock_hz:
         seconds = f" ({plan.cycles / plan.machine.clock_hz * 1e3:.4g} ms)"
     total = fsum(plan.energy_pj.values())
+    lost = fsum(plan.leakage_pj.values())
     dear = max(plan.energy_pj, key=lambda memory: plan.energy_pj[memory], default="")
     of_tiles = plan.cycles / max(1, tiles_bound_cycles(plan))
     of_machine = plan.cycles / max(1, plan.roofline.cycles)
@@ -149,7 +150,8 @@ def plan_view(plan: Plan) -> View:
         *([("not tried", NOT_TRIED)] if _may_take_less(plan) else []),
         (
             "energy",
-            f"{format_energy(total)}, {plan.energy_pj.get(dear, 0) / max(total, 1e-9):.0%} {dear}",
+            f"{format_energy(total)}, {plan.energy_pj.get(dear, 0) / max(total, 1e-9):.0%} {dear}"
+            + (f"; {format_energy(lost)} of it leaks" if lost else ""),
         ),
         *([("together", _together(plan, together))] if together else []),
         ("tasks, buffers", f"{len(plan.program.tasks):,}, {len(plan.program.buffers):,}"),

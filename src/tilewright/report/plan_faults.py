@@ -65,8 +65,10 @@ _FILE: Mapping[str, Any] = {
             "alignment_bytes": "count",
             "core": "int or null",
             "reserved": _BOX,
+            "leakage_pj_per_cycle?": "number",
         }
     ],
+    "leakage_pj_per_cycle?": {"*": "number"},
     "engines": [{"name": "text", "count": "count"}],
     "routes": [
         {

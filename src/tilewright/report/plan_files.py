@@ -56,9 +56,11 @@ def plan_json(plan: Plan) -> dict[str, Any]:
                 "core": space.core,
                 "reserved": space.reserved,
                 "rereadable": space.rereadable,
+                "leakage_pj_per_cycle": space.leakage_pj_per_cycle,
             }
             for space in program.spaces
         ],
+        "leakage_pj_per_cycle": dict(program.leakage),
         "engines": [{"name": engine.name, "count": engine.count} for engine in program.engines],
         "tensors": list(tensors_json(plan.network)),
         "ops": used,

@@ -29,6 +29,9 @@ def machine_problems(record: PlanRecord, machine: Machine) -> Iterator[Problem]:
     program = record.timetable.program
     yield from _unlike("space", program.spaces, {s.name: s for s in places.spaces}, machine)
     yield from _unlike("engine", program.engines, {e.name: e for e in places.engines}, machine)
+    if dict(program.leakage) != dict(places.leakage):
+        message = "leakage_pj_per_cycle of the plan file is not that of"
+        yield Problem(message=f"{message} {machine.name}: {dict(places.leakage)}")
     for route in program.routes:
         # Where ops hold an engine while they stream, transfers hold theirs like a port.
         own = tuple([port for port in route.ports if port != route.engine])

@@ -121,6 +121,8 @@ def totals_of(timetable: Timetable) -> dict[str, Any]:
                 moved = traffic.setdefault(charge.memory, {"read": 0, "write": 0})
                 moved["read"] += charge.read_bytes
                 moved["write"] += charge.write_bytes
+    for memory, lost in timetable.program.leakage_pj(timetable.cycles).items():
+        energies.setdefault(memory, []).append(lost)
     by_memory = {memory: fsum(parts) for memory, parts in energies.items()}
     return {
         "cycles": timetable.cycles,

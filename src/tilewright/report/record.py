@@ -313,6 +313,7 @@ def _timetable(data: Mapping[str, Any]) -> Timetable:
         spaces=tuple(
             Space(**{**space, "reserved": _tuples(space["reserved"])}) for space in data["spaces"]
         ),
+        leakage=tuple(data.get("leakage_pj_per_cycle", {}).items()),
         engines=tuple(Engine(**engine) for engine in data["engines"]),
         routes=tuple(_route(route) for route in data["routes"]),
         buffers=tuple(_buffer(buffer) for buffer in data["buffer_list"]),

@@ -204,11 +204,9 @@ def test_a_memory_that_cannot_be_written_is_named_where_nothing_moves() -> None:
 def test_what_a_plan_leaves_out_of_account_is_said() -> None:
     data = marked(sound_machine())
     data["links"] = [{"name": "noc", "kind": "ring", "width": "8 bit"}]
-    data["memories"]["bank"]["leakage_pw_per_bit"] = 5
     engines = [{"name": "wide", "width": "32 bit"}, {"name": "narrow", "width": "8 bit"}]
     said = places_of(machine_of(data | {"dma": engines})).assumptions
     assert "links[0]: nothing goes over the link noc: DMA engines move everything" in said
-    assert "leakage is not counted" in said
     assert (
         "dma[1]: is never used: wider engines serve its routes, or none joins two with buffers"
     ) in said

@@ -7,6 +7,7 @@ const OPERAND_COLOURS = {
   W: 'constant',
   O: 'output',
   B: 'move',
+  leakage: 'move',
 };
 const OPERAND_NAMES = { I: 'I, first input', W: 'W, second input', O: 'O, result', B: 'B, bias' };
 

@@ -161,6 +161,7 @@ class _Writer:
             given=tuple(builder.given),
             results=(*results, *self.constants.values()),
             mappings=tuple(self.prepared.costs.mappings),
+            leakage=places.leakage,
         )
         slots, now = [], 0
         for task in program.tasks:
