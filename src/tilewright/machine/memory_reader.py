@@ -195,6 +195,12 @@ def _unread_keys(at: Location, file: MemoryFile | OldMemoryFile) -> Iterator[tup
         yield (*at, "double_buffering_support"), why
     if file.auto_cost_extraction and file.r_cost is not None and file.w_cost is not None:
         yield (*at, "auto_cost_extraction"), "is not used: the costs are given"
+    if isinstance(file, OldMemoryFile) and not file.w_port:
+        why = "is not used: without a write port, that of a port that does both counts"
+        if file.w_bw != file.r_bw:
+            yield (*at, "w_bw"), why
+        if file.min_w_granularity not in (None, file.min_r_granularity):
+            yield (*at, "min_w_granularity"), why
 
 
 def _bypass(reader: Reader, at: Location, file: MemoryFile | OldMemoryFile) -> tuple[Operand, ...]:
