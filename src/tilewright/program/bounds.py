@@ -55,7 +55,8 @@ class NetworkBounds:
     traffic_bytes: int
     """The bytes that come so, and every result goes once."""
     energy_pj: float
-    """Of these bytes by their cheapest ways, of every product and every operation."""
+    """Of these bytes by their cheapest ways, of products and operations, and what leaks in
+    `cycles`."""
     in_order_cycles: int
     """What no plan beats that unrolls one loop over each array dim, in this order of the stages."""
 
@@ -149,6 +150,8 @@ def bounds_of(work: LeastWork, places: Places) -> NetworkBounds:
         energy_pj=work.energy_pj,
         in_order_cycles=0,
     )
+    lost_pj = places.leakage_pj_per_cycle * least.cycles
+    least = replace(least, energy_pj=work.energy_pj + lost_pj)
     constants, room = work.constant_bytes, _room(places)
     joint = _joint(work.own_array_cycles, constants if room else 0 * constants, room, work.rate)
     return replace(least, in_order_cycles=max(least.cycles, begin + _whole(joint) + end))

@@ -4,6 +4,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cache, cached_property
+from math import fsum
 from typing import Literal
 
 from tilewright.errors import InputError, Problem
@@ -53,6 +54,13 @@ class Places:
     """What moves between memories, declared or assumed."""
     leakage: tuple[tuple[str, float], ...] = ()
     """pJ that memories which are no spaces lose in every cycle."""
+
+    @cached_property
+    def leakage_pj_per_cycle(self) -> float:
+        """What all memories lose in a cycle."""
+        return fsum(
+            [*(space.leakage_pj_per_cycle for space in self.spaces), *(r for _, r in self.leakage)]
+        )
 
     @property
     def cores(self) -> int:

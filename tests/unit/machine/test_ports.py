@@ -31,9 +31,9 @@ memories:
   bank:
     size: 524288
     r_bw: 256
-    w_bw: 128
+    w_bw: 256
     min_r_granularity: 64
-    min_w_granularity: 32
+    min_w_granularity: 64
     r_cost: 20
     w_cost: 22
     r_port: 1
@@ -138,6 +138,16 @@ def test_a_port_has_the_width_and_granule_of_its_kind() -> None:
     )
     assert bank.port("O", "th") == bank.ports[0]
     assert bank.port("I1", "th") is None
+
+
+def test_the_width_of_write_ports_says_nothing_without_one() -> None:
+    data = old_machine()
+    data["memories"]["bank"]["w_bw"] = 128
+    assert machine_of(data).memories[1].ports[1].bits_per_cycle == 256
+    assert messages(data) == [
+        "warning: memories.bank.w_bw: is not used: without a write port, that of a port that does "
+        "both counts"
+    ]
 
 
 def test_a_granule_is_never_wider_than_its_port() -> None:
