@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import sqrt
 
+from tilewright.errors import InfeasibleError
 from tilewright.machine.limits import with_memory_limits
 from tilewright.machine.model import Machine
 from tilewright.network.graph import Network
@@ -115,6 +116,17 @@ def value_of(plan: Plan) -> tuple[float, ...]:
             return sum(plan.energy_pj.values()), plan.cycles
         case _:
             return plan.cycles, plan.outside_bytes
+
+
+def of_less_energy(
+    found: Plan | InfeasibleError, fast: Plan | None, options: PlanOptions
+) -> Plan | InfeasibleError:
+    """A plan for less energy, or one for less latency if that takes less: it ends earlier, and less
+    leaks until then."""
+    if fast is None:
+        return found
+    fast = replace(fast, options=options)
+    return fast if isinstance(found, InfeasibleError) else min(found, fast, key=value_of)
 
 
 def step_of(size: int) -> int:

@@ -32,6 +32,7 @@ from tilewright.plan_sizes import (
     best_of_sizes,
     least_of_sizes,
     most_tiles,
+    of_less_energy,
     on_sizes_of,
     value_of,
 )
@@ -251,23 +252,12 @@ class _Sizes:
                 # There is room in all scratchpads together, but not where it would have to be.
                 found = self._best_way(machine, is_tight=True)
             if options.objective == "energy" and has_leakage(machine):
-                found = self._with_less_leakage(found, machine)
+                found = of_less_energy(found, self._fast.plan_if_any(machine), options)
             if options.objective == "traffic":
                 found = self._with_no_more_traffic(found, machine)
             if isinstance(found, InfeasibleError):
                 raise found
             return replace(found, network=self.network)
-
-    def _with_less_leakage(
-        self, found: Plan | InfeasibleError, machine: Machine
-    ) -> Plan | InfeasibleError:
-        """A plan for less energy, or the one for less latency if it takes less: it ends earlier,
-        and less leaks until then."""
-        fast = self._fast.plan_if_any(machine)
-        if fast is None:
-            return found
-        fast = replace(fast, options=self.how.options)
-        return fast if isinstance(found, InfeasibleError) else min(found, fast, key=value_of)
 
     def _with_no_more_traffic(
         self, found: Plan | InfeasibleError, machine: Machine

@@ -195,7 +195,7 @@ def _unread_keys(at: Location, file: MemoryFile | OldMemoryFile) -> Iterator[tup
         yield (*at, "double_buffering_support"), why
     if file.auto_cost_extraction and file.r_cost is not None and file.w_cost is not None:
         yield (*at, "auto_cost_extraction"), "is not used: the costs are given"
-    if isinstance(file, OldMemoryFile) and not file.w_port:
+    if isinstance(file, OldMemoryFile) and file.rw_port and not file.w_port:
         why = "is not used: without a write port, that of a port that does both counts"
         if file.w_bw != file.r_bw:
             yield (*at, "w_bw"), why
