@@ -211,7 +211,7 @@ _TABLE: tuple[tuple[type[FileModel], Callable[[], Data], str, Any, Effect], ...]
     (MemoryFile, plain, f"{BANK}/banks", 4, "warned"),
     (MemoryFile, plain, f"{BANK}/leakage_pw_per_bit", 5.0, "plan"),
     (MemoryFile, plain, f"{BANK}/leakage_pw_per_bit", 5.0, "map"),
-    (MemoryFile, narrow, "memories/buffer/sharing", {"I1": "D1 + D2"}, "map"),
+    (MemoryFile, narrow, "memories/buffer/sharing", {"I1": "D1"}, "map"),
     (MemoryFile, tight, f"{BANK}/bypass", ["I2"], "plan"),
     (MemoryFile, plain, f"{BANK}/ports", GONE, "refused"),
     (OldMemoryFile, counted, f"{BANK}/r_bw", "8 bit", "map"),
