@@ -118,6 +118,12 @@ def value_of(plan: Plan) -> tuple[float, ...]:
             return plan.cycles, plan.outside_bytes
 
 
+def fits(plan: Plan, machine: Machine) -> bool:
+    """Whether the memories of a machine hold what a plan takes of them."""
+    sizes = {memory.name: memory.size_bytes for memory in machine.memories}
+    return all(taken <= sizes.get(name, taken) for name, taken in plan.peak_bytes.items())
+
+
 def of_less_energy(
     found: Plan | InfeasibleError, fast: Plan | None, options: PlanOptions
 ) -> Plan | InfeasibleError:

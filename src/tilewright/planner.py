@@ -30,6 +30,7 @@ from tilewright.plan_rungs import plan_of_rung
 from tilewright.plan_search import best_plan
 from tilewright.plan_sizes import (
     best_of_sizes,
+    fits,
     least_of_sizes,
     most_tiles,
     of_less_energy,
@@ -131,7 +132,7 @@ def _planned_on(network: Network, machine: Machine, limited: Machine, how: "_How
     less_memory = options.objective == "memory"
     found: Plan | None = None
     if less_memory and limited != machine:
-        found = _least_that_fits(network, machine, limited, how)
+        found = _least_thatfits(network, machine, limited, how)
     elif options.thorough and not less_memory:
         found = _thorough_plan(network, machine, limited, how)
     if found is not None:
@@ -153,7 +154,7 @@ def _planned_on(network: Network, machine: Machine, limited: Machine, how: "_How
     return replace(known, options=options)
 
 
-def _least_that_fits(
+def _least_thatfits(
     network: Network, machine: Machine, limited: Machine, how: "_How"
 ) -> Plan | None:
     """The plan in the least memory that is found without limits, if it keeps them: what is least
@@ -163,15 +164,9 @@ def _least_that_fits(
     found = sizes.plan_if_any(machine)
     if found is not None and options.thorough:
         found = _in_still_less(found, sizes)
-    if found is None or not _fits(found, limited):
+    if found is None or not fits(found, limited):
         return None
     return on_sizes_of(sizes.drafts_on(limited).prepared, found, options)
-
-
-def _fits(plan: Plan, machine: Machine) -> bool:
-    """Whether the memories of a machine hold what a plan takes of them."""
-    sizes = {memory.name: memory.size_bytes for memory in machine.memories}
-    return all(taken <= sizes.get(name, taken) for name, taken in plan.peak_bytes.items())
 
 
 def _in_still_less(known: Plan, sizes: "_Sizes") -> Plan:
@@ -444,7 +439,7 @@ def _least_share(drafts: Drafts, most_share: float = inf) -> float:
     return inf if chosen is None else chosen.share
 
 
-def plan_that_fits(found: Fit, watcher: Watcher = lambda step: None) -> Plan:
+def plan_thatfits(found: Fit, watcher: Watcher = lambda step: None) -> Plan:
     """The plan of the first rung of a ladder that fits; an ordinary one where operands lie apart,
     the rung has too many steps, or its addresses need a few bytes more.
 
