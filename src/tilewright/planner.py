@@ -132,7 +132,7 @@ def _planned_on(network: Network, machine: Machine, limited: Machine, how: "_How
     less_memory = options.objective == "memory"
     found: Plan | None = None
     if less_memory and limited != machine:
-        found = _least_thatfits(network, machine, limited, how)
+        found = _least_that_fits(network, machine, limited, how)
     elif options.thorough and not less_memory:
         found = _thorough_plan(network, machine, limited, how)
     if found is not None:
@@ -154,7 +154,7 @@ def _planned_on(network: Network, machine: Machine, limited: Machine, how: "_How
     return replace(known, options=options)
 
 
-def _least_thatfits(
+def _least_that_fits(
     network: Network, machine: Machine, limited: Machine, how: "_How"
 ) -> Plan | None:
     """The plan in the least memory that is found without limits, if it keeps them: what is least
@@ -439,7 +439,7 @@ def _least_share(drafts: Drafts, most_share: float = inf) -> float:
     return inf if chosen is None else chosen.share
 
 
-def plan_thatfits(found: Fit, watcher: Watcher = lambda step: None) -> Plan:
+def plan_that_fits(found: Fit, watcher: Watcher = lambda step: None) -> Plan:
     """The plan of the first rung of a ladder that fits; an ordinary one where operands lie apart,
     the rung has too many steps, or its addresses need a few bytes more.
 
