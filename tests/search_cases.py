@@ -5,7 +5,7 @@ Nothing here shares code with the search that it checks, except the cost model.
 
 import random
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from itertools import combinations_with_replacement, permutations, product
 from math import ceil, gcd, prod
@@ -13,7 +13,7 @@ from math import ceil, gcd, prod
 import numpy as np
 from tests.mapping_cases import ALL, CARRIERS, conv_nest, product_nest
 
-from tilewright.machine.model import Array, Core, Machine, Memory, Port
+from tilewright.machine.model import Array, Core, Machine, Memory, Port, Sharing
 from tilewright.mapping.allocate import Allocation
 from tilewright.mapping.batch import orders_of
 from tilewright.mapping.evaluate import Setup, evaluate_allocated
@@ -33,11 +33,16 @@ class Case:
     hierarchy: Hierarchy
 
 
-def random_case(seed: int, primes: int = 4) -> Case:
-    """A nest with few prime factors on a machine with two or three levels, some of them shared."""
+def random_case(seed: int, primes: int = 4, *, wired: bool = False) -> Case:
+    """A nest with few prime factors on a machine with two or three levels, some of them shared.
+
+    If it is `wired`, units get some operands together, in one way or another.
+    """
     chance = random.Random(seed)
     nest = _random_nest(chance, primes)
     machine = _random_machine(chance, nest)
+    if wired:
+        machine = _wired(random.Random(seed + 1), machine)
     links = {operand.letter: CARRIERS[operand.letter] for operand in nest.operands}
     return Case(nest, hierarchy_of(machine, machine.cores[0], links))
 
@@ -81,6 +86,22 @@ def _random_machine(chance: random.Random, nest: LoopNest) -> Machine:
         memories.append(_memory(chance, "sram", shared, dims, bits))
     memories.append(_memory(chance, "dram", tuple(carriers), dims, 1 << 24))
     return Machine(name="random", cores=(Core(name="c", array=array, memories=tuple(memories)),))
+
+
+def _wired(chance: random.Random, machine: Machine) -> Machine:
+    """The machine with ways of sharing at some memories."""
+    (core,) = machine.cores
+    memories = []
+    for memory in core.memories:
+        ways = []
+        for operand in memory.operands:
+            sums = [tuple((dim, chance.choice((1, 1, 2))) for dim, _ in core.array.dims)]
+            ways += [
+                Sharing(operand=operand, terms=terms, is_union=not terms)
+                for terms in sums[: chance.choice((0, 1, 1))] or [()][: chance.choice((0, 1))]
+            ]
+        memories.append(replace(memory, sharing=tuple(ways)))
+    return replace(machine, cores=(replace(core, memories=tuple(memories)),))
 
 
 def _memory(

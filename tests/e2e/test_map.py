@@ -11,7 +11,7 @@ from tilewright import InfeasibleError, MapOptions, SearchOptions, load_machine,
 from tilewright import map_network as mapped
 from tilewright.cli import tilewright
 from tilewright.errors import Problem
-from tilewright.machine.load import library_names
+from tilewright.machine.load import library_names, machine_path
 from tilewright.network.zoo import names
 
 TOTALS = {"cycles", "energy_pj", "macs", "candidates"}
@@ -120,3 +120,56 @@ def test_the_whole_zoo_maps_or_says_why_not(machine: str) -> None:
         assert found.cycles * where.cores[0].array.units >= sum(op.macs for op in found.ops)
     told = ("bits short", "the multipliers take 8 x 8 bit")
     assert [p.message for p in refused if not any(text in p.message for text in told)] == []
+
+
+ROWS = "- name: default\n  spatial_mapping: {D1: ['OY, 14'], D2: ['FY, 3']}\n"
+
+
+def test_row_stationary_takes_what_zigzag_counts_where_its_wires_serve(tmp_path: Path) -> None:
+    """Rows of the result along D1 and of the kernel along D2: unit (d1, d2) gets row d1 + d2."""
+    mapping = tmp_path / "rows.yaml"
+    mapping.write_text(ROWS, encoding="utf-8")
+    library = machine_path("row_stationary").read_text(encoding="utf-8")
+    unwired = tmp_path / "unwired.yaml"
+    unwired.write_text(library.replace("    sharing: {I1: D1 + D2}\n", ""), encoding="utf-8")
+    how = ("--mapping", str(mapping), "--bits", "8", "--lpf-limit", "4")
+    wired, union, without, zigzag, unwired_zigzag = (
+        {op["name"]: op for op in result("resnet18", "--on", machine, *how, *model)["ops"]}
+        for machine, *model in (
+            ("row_stationary",),
+            ("eyeriss_like",),
+            (str(unwired),),
+            ("eyeriss_like", "--model", "zigzag-3.9"),
+            (str(unwired), "--model", "zigzag-3.9"),
+        )
+    )
+    figures = ("cycles", "energy_pj")
+    windows = {"layer1.0.conv1": 1, "layer2.0.conv1": 2, "layer2.0.conv2": 1}
+    for name, stride in windows.items():
+        same = [wired[name][key] == union[name][key] for key in figures]
+        assert all(same) == (stride == 1)
+        assert wired[name]["energy_pj"] <= without[name]["energy_pj"]
+        assert union[name]["energy_pj"] < without[name]["energy_pj"]
+    for name in windows:
+        assert all(zigzag[name][key] == unwired_zigzag[name][key] for key in figures)
+
+
+def test_ops_that_cannot_use_wires_are_told_with_a_reason(tmp_path: Path) -> None:
+    mapping = tmp_path / "corner.yaml"
+    mapping.write_text(
+        "- name: default\n  spatial_mapping: {D1: ['OX, 8'], D2: ['OY, 8']}\n", encoding="utf-8"
+    )
+    machine = Path(__file__).parents[2] / "examples" / "my_npu" / "6_sharing.yaml"
+    outcome = run("lenet5", "--on", str(machine), "--mapping", str(mapping), "--lpf-limit", "4")
+    assert outcome.exit_code == 0, outcome.output
+    assert (
+        "not used by conv1 and 3 more: I over D1 + D2: units (D1 0, D2 1) and (D1 1, D2 0) on one"
+        in " ".join(outcome.output.split())
+    )
+
+
+def test_a_zigzag_file_says_that_units_are_assumed_to_share() -> None:
+    zigzag = Path(__file__).parents[2] / "examples" / "zigzag" / "fixed" / "machine.yaml"
+    (line,) = result("lenet5", "--on", str(zigzag), "--bits", "8")["assumptions"]
+    assert "I1, I2, O get it together, wherever they stand, as ZigZag counts" in line
+    assert result("lenet5", "--on", "edge_tpu_like")["assumptions"] == []

@@ -86,7 +86,7 @@ def some_orders(setup: Setup, limit: int | None) -> Orders:
 
 def setups(seed: int, primes: int) -> Iterator[Setup]:
     """A random nest on a random machine in every way of unrolling it, fractional ones too."""
-    case = random_case(seed, primes)
+    case = random_case(seed, primes, wired=seed % 2 == 0)
     for unrolling in unrollings(case.nest, case.hierarchy, None, UnrollOptions(mixed=True)):
         yield Setup(case.nest, case.hierarchy, attach(case.nest, case.hierarchy, unrolling))
 

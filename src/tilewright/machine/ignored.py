@@ -241,6 +241,7 @@ def _keys(machine: Machine, core: Core, memory: Memory) -> Iterator[Ignored]:
         why = "nothing can be read past it: weights come from no external memory above"
         yield Ignored(at=(*at, "bypass"), why=why, hint="remove it")
     yield from _timing(machine, core, memory)
+    yield from _ways_above(machine, core, memory)
     if memory.role == "local":
         if memory.alignment_bytes > 1:
             why = "is not used: only buffers in scratchpads and external memories have addresses"
@@ -249,6 +250,24 @@ def _keys(machine: Machine, core: Core, memory: Memory) -> Iterator[Ignored]:
     if memory.forces_double_buffering:
         why = "plans buffer twice where that pays, and use all of it; `map` uses half"
         yield Ignored(at=(*at, "force_double_buffering"), why=why)
+
+
+def _ways_above(machine: Machine, core: Core, memory: Memory) -> Iterator[Ignored]:
+    """Sharing among units that a memory further down serves already."""
+    for sharing in memory.sharing:
+        chain = machine.chain(core, sharing.operand)
+        below = chain[: chain.index(memory)] if memory in chain else ()
+        dims = [dim for dim, _ in sharing.terms or core.array.dims]
+        serving = [m for m in below if set(dims) & set(m.served_dims)]
+        if serving and set(dims) <= {dim for m in serving for dim in m.served_dims}:
+            names = ", ".join(m.name for m in serving)
+            why = f"is not used for {sharing.operand}: units along {', '.join(dims)} take it from "
+            hint = f"write it at {serving[0].name}"
+            yield Ignored(
+                at=("memories", memory.name, "sharing", sharing.operand),
+                why=why + names,
+                hint=hint,
+            )
 
 
 def _copies(core: Core, memory: Memory) -> Iterator[Ignored]:

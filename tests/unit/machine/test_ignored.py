@@ -197,3 +197,13 @@ def test_the_order_of_memories_is_named_where_nothing_can_be_planned() -> None:
 def test_seneca_says_that_nothing_goes_over_its_network() -> None:
     (line,) = ignored_lines(load_machine("seneca"))
     assert line == "links[0]: nothing goes over the link noc: DMA engines move everything"
+
+
+def test_wires_above_a_memory_that_serves_the_units_already_are_not_used() -> None:
+    data = marked(sound_machine())
+    data["memories"]["ddr"]["sharing"] = {"I1": "D1 + D2", "I2": "D1 + D2"}
+    data["memories"]["bank"]["sharing"] = {"I2": "D1 + D2"}  # I2's registers serve D1 alone
+    assert told(data) == [
+        "memories.ddr.sharing.I1: is not used for I1: units along D1, D2 take it from bank",
+        "memories.ddr.sharing.I2: is not used for I2: units along D1, D2 take it from reg, bank",
+    ]
