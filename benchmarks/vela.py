@@ -1,4 +1,4 @@
-"""Tilewright beside Arm's Vela 5.2.0 (its Python core) on TFLite networks.
+"""Tilewright beside Arm's Vela 5.2.0 (its Python core, and Regor) on TFLite networks.
 
     python benchmarks/vela.py [--models FOLDER] [--live [PYTHON]] [--part NAME ...] [--results FILE]
 
@@ -10,7 +10,9 @@
 Every plan and every run of Vela has a process of its own. With `--live` Vela runs beside us, in the
 given Python or in an environment that is made on first use; otherwise its recorded runs serve,
 whose CPU seconds were taken elsewhere. Networks and recorded runs lie outside the repository. A row
-is appended to the results file, from which the next call resumes. Ratios are ours over Vela's.
+is appended to the results file, from which the next call resumes. Ratios are ours over those of
+Vela's Python core. Off-chip bytes are all that passes flash, DRAM and host; of Vela's schedules with
+the network's inputs and outputs, once, where they lie in the SRAM.
 """
 
 import argparse
@@ -21,12 +23,11 @@ import re
 import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
-from functools import partial
 from math import exp, log
 from pathlib import Path
 from typing import Any, Literal, assert_never, get_args
 
-from vela_peer import Key, VelaRun, live_run, recorded_runs, run_process, vela_python
+from vela_peer import Core, Key, VelaRun, live_run, recorded_runs, run_process, vela_python
 
 import tilewright
 
@@ -56,6 +57,8 @@ class Row:
     ours: dict[str, Any]
     process_cpu_s: float
     vela: VelaRun
+    regor: VelaRun | None
+    """Vela with its other core; None: not recorded."""
 
 
 def cases(part: Part, networks: Sequence[str]) -> Iterator[Case]:
@@ -120,32 +123,50 @@ def velas_figure(row: Row) -> float:
 
 
 HEAD = {
-    "memory": ("SRAM, B", "Vela's", "ratio", "input, output whole", "ratio", "cycles"),
-    "traffic": ("feature maps, B", "Vela's", "ratio"),
-    "limits": ("SRAM, B", "Vela's"),
-    "cycles": ("cycles", "Vela's", "ratio", "on CPU"),
+    "memory": ("ratio", "input, output whole, B", "ratio"),
+    "traffic": ("feature maps, B", "Vela's", "Regor's", "ratio"),
+    "limits": (),
+    "cycles": ("ratio", "on CPU"),
 }
+COMMON_HEAD = (
+    *("SRAM, B", "Vela's", "Regor's", "cycles", "Vela's", "Regor's"),
+    *("off chip, B", "Vela's", "Regor's", "tasks", "commands, B"),
+)
+COMMAND_BYTES = 55
+"""Of a command stream for each operation or transfer, roughly."""
 CPU_HEAD = ("plan, CPU s", "its check", "Vela schedules", "process, CPU s", "Vela's")
 
 
 def figures(row: Row) -> list[str]:
     """The cells of a part before those of CPU time."""
-    peers = velas_figure(row)
-    theirs = f"{peers:,.0f}" if not row.vela.failure else "fails"
     if "error" in row.ours:
-        return ["no plan", theirs] + [""] * (len(HEAD[row.case.part]) - 2)
-    ours = our_figure(row)
-    cells = [f"{ours:,}", theirs]
+        return ["no plan"] + [""] * (len(HEAD[row.case.part]) + len(COMMON_HEAD) - 1)
+    runs = (row.vela, row.regor)
+    ends = row.ours["input_output_bytes"] if row.case.machine in U55 else 0
+    cells = [f"{row.ours['sram_bytes']:,}", *(_told(run, "sram_bytes") for run in runs)]
+    cells += [f"{row.ours['cycles']:,}", *(_told(run, "cycles") for run in runs)]
+    cells += [f"{row.ours['off_chip_bytes']:,}"]
+    cells += [_told(run, "off_chip_bytes", ends) for run in runs]
+    cells += [f"{row.ours['tasks']:,}", f"{COMMAND_BYTES * row.ours['tasks']:,}"]
     if row.case.part == "limits":
         return cells
-    cells.append(f"{ours / peers:.3f}" if peers else "")
+    ours, peers = our_figure(row), velas_figure(row)
+    ratio = f"{ours / peers:.3f}" if peers else ""
+    if row.case.part == "traffic":
+        cells += [f"{ours:,}", *(_told(run, "feature_map_bytes") for run in runs)]
+    cells.append(ratio)
     if row.case.part == "memory":
         whole = row.ours["whole_sram_bytes"]
         cells += [f"{whole:,}", f"{whole / peers:.3f}"]
-        cells.append(f"{row.ours['cycles'] / row.vela.cycles:.2f}")
     if row.case.part == "cycles":
         cells.append(str(row.vela.cpu_ops))
     return cells
+
+
+def _told(run: VelaRun | None, figure: str, more: int = 0) -> str:
+    if run is None:
+        return ""
+    return "fails" if run.failure else f"{getattr(run, figure) + more:,.0f}"
 
 
 def cells_of(row: Row) -> list[str]:
@@ -167,7 +188,7 @@ def cells_of(row: Row) -> list[str]:
 
 def table(part: Part, rows: Sequence[Row]) -> str:
     """A Markdown table, and the geometric means below it."""
-    head = ["machine", "network", *HEAD[part], *CPU_HEAD]
+    head = ["machine", "network", *COMMON_HEAD, *HEAD[part], *CPU_HEAD]
     lines = [head, *(cells_of(row) for row in rows)]
     widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
     rules = ["-" * w if i < 2 else "-" * (w - 1) + ":" for i, w in enumerate(widths)]
@@ -200,11 +221,23 @@ def means(part: Part, rows: Sequence[Row]) -> Iterator[str]:
         if ratios:
             more = sum(ratio > 1 for ratio in ratios)
             yield f"geomean of {len(ratios)} ratios {geomean(ratios):.3f}, above 1: {more}"
+        yield from regor_means(part, counted)
     if part == "memory" and both:
         whole = [row.ours["whole_sram_bytes"] / row.vela.sram_bytes for row in both]
         more = sum(ratio > 1 for ratio in whole)
         yield f"with whole input and output {geomean(whole):.3f}, above 1: {more}"
     yield from cpu_means(rows)
+
+
+def regor_means(part: Part, rows: Sequence[Row]) -> Iterator[str]:
+    """The same over what Regor says of its schedules."""
+    figure = FIGURES.get(part, "sram_bytes")
+    told = [(our_figure(row), row.regor) for row in rows if row.regor and not row.regor.failure]
+    pairs = [(ours, float(getattr(run, figure))) for ours, run in told]
+    ratios = [ours / theirs for ours, theirs in pairs if theirs]
+    if ratios:
+        more = sum(ratio > 1 for ratio in ratios)
+        yield f"over Regor: geomean of {len(ratios)} ratios {geomean(ratios):.3f}, above 1: {more}"
 
 
 def cpu_means(rows: Sequence[Row]) -> Iterator[str]:
@@ -234,6 +267,7 @@ def known_rows(path: Path | None) -> dict[Case, Row]:
         row = json.loads(line)
         case = Case(**row["case"])
         row["case"], row["vela"] = case, VelaRun(**row["vela"])
+        row["regor"] = None if row["regor"] is None else VelaRun(**row["regor"])
         found[case] = Row(**row)
     return found
 
@@ -255,22 +289,29 @@ def arguments() -> argparse.Namespace:
 
 def rows_of(part: Part, networks: Sequence[str], given: argparse.Namespace) -> Iterator[Row]:
     known = known_rows(given.results)
-    runs = recorded_runs(given.recorded)
-    live = None if given.live is None else partial(live_run, vela_python(given.live))
+    cores: tuple[Core, ...] = get_args(Core)
+    runs = {core: recorded_runs(given.recorded, core) for core in cores}
+    python = None if given.live is None else vela_python(given.live)
     for case in cases(part, networks):
         if case in known:
             yield known[case]
             continue
         key: Key = case.network, case.machine, case.setting
-        if live is None and key not in runs:
+        path = given.models / f"{case.network}.tflite"
+        told = {
+            core: runs[core].get(key)
+            if python is None
+            else live_run(python, core, path, case.machine, case.setting)
+            for core in cores
+        }
+        vela = told["legacy"]
+        if vela is None:
             print(f"{case.machine} {case.network} {case.setting}: not recorded", file=sys.stderr)
             continue
-        path = given.models / f"{case.network}.tflite"
-        vela = runs[key] if live is None else live(path, case.machine, case.setting)
         if not is_worth_a_plan(case, vela):
             continue
         ours, cpu_s = planned(case, given.models)
-        row = Row(case=case, ours=ours, process_cpu_s=cpu_s, vela=vela)
+        row = Row(case=case, ours=ours, process_cpu_s=cpu_s, vela=vela, regor=told["regor"])
         if given.results is not None:
             with given.results.open("a", encoding="utf-8") as file:
                 file.write(json.dumps(asdict(row)) + "\n")

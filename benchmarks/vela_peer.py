@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Literal
 
 VERSION = "5.2.0"
 FOLDER = Path(__file__).parent
@@ -41,6 +42,8 @@ class VelaRun:
     failure: str
     sram_bytes: int
     feature_map_bytes: int
+    off_chip_bytes: int
+    """Of feature maps, weights and scales, from and to DRAM and flash."""
     cycles: float
     cpu_ops: int
     """Operators that it leaves to the CPU."""
@@ -48,6 +51,9 @@ class VelaRun:
     schedule_cpu_s: float | None
     """Not known of recorded runs."""
 
+
+Core = Literal["legacy", "regor"]
+"""The Python core, or the one in C++ that runs where nobody asks for the other."""
 
 Key = tuple[str, str, str]
 """Network, machine, and `size`, `speed`, or `speed` in so many bytes of SRAM: `speed 65536`."""
@@ -65,15 +71,17 @@ def _children_cpu_s() -> float:
     return usage.ru_utime + usage.ru_stime
 
 
-def recorded_runs(summary: Path) -> dict[Key, VelaRun]:
-    """Runs of Vela's Python core, with weights in another memory than feature maps or in DRAM."""
+def recorded_runs(summary: Path, core: Core) -> dict[Key, VelaRun]:
+    """Runs of one of Vela's cores, with weights in another memory than feature maps or in DRAM."""
     if not summary.is_file():
         return {}
     machines = {name: machine for machine, name in ACCELERATORS.items()}
     found = {}
     with summary.open(encoding="utf-8", newline="") as lines:
         for row in csv.DictReader(lines):
-            if row["core"] == "legacy" and row["memory_mode"] != "Sram_Only":
+            if row["core"] == core and row["accelerator"] in machines:
+                if row["memory_mode"] == "Sram_Only":
+                    continue
                 key = row["model"].removesuffix(".tflite"), machines[row["accelerator"]]
                 failure = "" if row["rc"] == "0" else "failed"
                 run = _told(row, failure, int(row["cpu_ops"] or 0), float(row["cpu_s"]), None)
@@ -99,10 +107,12 @@ def _told(
     schedule_cpu_s: float | None,
 ) -> VelaRun:
     moved = ("dram_feature_map_read_bytes", "dram_feature_map_write_bytes")
+    off_chip = ("dram_total_bytes", "off_chip_flash_total_bytes")
     return VelaRun(
         failure=failure,
         sram_bytes=int(1024 * float(row.get("sram_memory_used") or 0)),
         feature_map_bytes=sum(int(float(row.get(column) or 0)) for column in moved),
+        off_chip_bytes=sum(int(float(row.get(column) or 0)) for column in off_chip),
         cycles=float(row.get("cycles_total") or 0),
         cpu_ops=cpu_ops,
         process_cpu_s=process_cpu_s,
@@ -123,11 +133,12 @@ def vela_python(given: str) -> str:
     return str(python)
 
 
-def live_run(python: str, network: Path, machine: str, setting: str) -> VelaRun:
-    """A run of Vela's Python core of now."""
+def live_run(python: str, core: Core, network: Path, machine: str, setting: str) -> VelaRun:
+    """A run of now of one of Vela's cores."""
     with TemporaryDirectory() as folder:
         command = [python, "-P", str(FOLDER / "vela_driver.py"), str(network)]
-        command += ["--debug-force-legacy-core", "--output-dir", folder]
+        command += ["--debug-force-legacy-core"] if core == "legacy" else []
+        command += ["--output-dir", folder]
         command += ["--accelerator-config", ACCELERATORS[machine]]
         word, _, size = setting.partition(" ")
         command += ["--optimise", "Size" if word == "size" else "Performance"]

@@ -78,10 +78,19 @@ def told(made: tilewright.Plan) -> dict[str, Any]:
         "sram_bytes": made.peak_bytes["sram"],
         "whole_sram_bytes": whole_sram_bytes(made),
         "feature_map_bytes": feature_map_bytes(made),
-        "host_bytes": sum(made.traffic_bytes.get("host_in", (0, 0))),
+        "off_chip_bytes": off_chip_bytes(made),
         "cascades": len(made.strategy.cascades),
         "tasks": len(made.program.tasks),
+        "input_output_bytes": sum(
+            t.size_bytes for t in made.network.tensors if t.role in ("input", "output")
+        ),
     }
+
+
+def off_chip_bytes(made: tilewright.Plan) -> int:
+    """All bytes from and to external memories, sources and sinks."""
+    outside = [space.name for space in made.program.spaces if space.kind != "scratchpad"]
+    return sum(sum(made.traffic_bytes.get(name, (0, 0))) for name in outside)
 
 
 def whole_sram_bytes(made: tilewright.Plan) -> int:
