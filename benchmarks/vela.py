@@ -11,8 +11,8 @@ Every plan and every run of Vela has a process of its own. With `--live` Vela ru
 given Python or in an environment that is made on first use; otherwise its recorded runs serve,
 whose CPU seconds were taken elsewhere. Networks and recorded runs lie outside the repository. A row
 is appended to the results file, from which the next call resumes. Ratios are ours over those of
-Vela's Python core. Off-chip bytes are all that passes flash, DRAM and host; of Vela's schedules with
-the network's inputs and outputs, once, where they lie in the SRAM.
+Vela's Python core. Off-chip bytes are all that passes flash, DRAM and host; of Vela's schedules
+with the network's inputs and outputs, once, where they lie in the SRAM.
 """
 
 import argparse
@@ -123,13 +123,13 @@ def velas_figure(row: Row) -> float:
 
 
 HEAD = {
-    "memory": ("ratio", "input, output whole, B", "ratio"),
+    "memory": ("ratio", "whole, ratio"),
     "traffic": ("feature maps, B", "Vela's", "Regor's", "ratio"),
     "limits": (),
     "cycles": ("ratio", "on CPU"),
 }
 COMMON_HEAD = (
-    *("SRAM, B", "Vela's", "Regor's", "cycles", "Vela's", "Regor's"),
+    *("SRAM, B", "input, output whole", "Vela's", "Regor's", "cycles", "Vela's", "Regor's"),
     *("off chip, B", "Vela's", "Regor's", "tasks", "commands, B"),
 )
 COMMAND_BYTES = 55
@@ -143,7 +143,8 @@ def figures(row: Row) -> list[str]:
         return ["no plan"] + [""] * (len(HEAD[row.case.part]) + len(COMMON_HEAD) - 1)
     runs = (row.vela, row.regor)
     ends = row.ours["input_output_bytes"] if row.case.machine in U55 else 0
-    cells = [f"{row.ours['sram_bytes']:,}", *(_told(run, "sram_bytes") for run in runs)]
+    cells = [f"{row.ours['sram_bytes']:,}", f"{row.ours['whole_sram_bytes']:,}"]
+    cells += [_told(run, "sram_bytes") for run in runs]
     cells += [f"{row.ours['cycles']:,}", *(_told(run, "cycles") for run in runs)]
     cells += [f"{row.ours['off_chip_bytes']:,}"]
     cells += [_told(run, "off_chip_bytes", ends) for run in runs]
@@ -156,8 +157,7 @@ def figures(row: Row) -> list[str]:
         cells += [f"{ours:,}", *(_told(run, "feature_map_bytes") for run in runs)]
     cells.append(ratio)
     if row.case.part == "memory":
-        whole = row.ours["whole_sram_bytes"]
-        cells += [f"{whole:,}", f"{whole / peers:.3f}"]
+        cells.append(f"{row.ours['whole_sram_bytes'] / peers:.3f}")
     if row.case.part == "cycles":
         cells.append(str(row.vela.cpu_ops))
     return cells
