@@ -481,6 +481,32 @@ def _is_ordered(data: Data, first: int, second: int) -> bool:
     return first in seen
 
 
+def without_edge(data: Data, draw: random.Random) -> bool:
+    """A place is used again without a wait for who used it before."""
+    edge = _drawn(data["control_edges"], draw)
+    if edge is None:
+        return False
+    data["control_edges"].remove(edge)
+    return not _is_ordered(data, *edge)
+
+
+def another_limit(data: Data, draw: random.Random) -> bool:
+    """What the bytes of a way pass is said to be wider."""
+    limit = _drawn([limit for route in data["routes"] for limit in route["limits"]], draw)
+    if limit is None:
+        return False
+    limit[1] *= 2
+    return True
+
+
+def another_count(data: Data, draw: random.Random) -> bool:
+    """There are said to be fewer tasks, buffers, or products."""
+    place = draw.choice([data, data["totals"]])
+    key = "macs_executed" if place is not data else draw.choice(["tasks", "buffers"])
+    place[key] -= 1
+    return True
+
+
 WAYS: tuple[Way, ...] = (
     arrays_as_vector_units,
     bounds_of_figures,
@@ -514,4 +540,7 @@ WAYS: tuple[Way, ...] = (
     other_tensor,
     no_result,
     without_waits,
+    without_edge,
+    another_limit,
+    another_count,
 )

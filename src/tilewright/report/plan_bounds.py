@@ -23,9 +23,13 @@ Place = tuple[str, ...]
 
 
 def overstated_bounds(record: PlanRecord, of_machine: NetworkBounds) -> Iterator[Problem]:
-    """Bounds that say more than they can."""
+    """Bounds that say more than they can; nothing of tasks that start before what they wait for,
+    which is a fault of its own."""
     timetable = record.timetable
-    of_tiles = bounds(_in_order(timetable))
+    program = _in_order(timetable)
+    if program is None:
+        return
+    of_tiles = bounds(program)
     for place, said in _figures(record.figures.get("bounds", {}), ()):
         group = place[1:] if place[0] in ("machine", "these_tiles", "these_lives") else place
         if group[0] == "peak_bytes":
@@ -70,11 +74,14 @@ def _of_tiles(found: Bounds, of_machine: NetworkBounds, group: Place) -> float |
     return None
 
 
-def _in_order(timetable: Timetable) -> Program:
-    """The program with its tasks in the order of their starts: no task waits for a later one."""
+def _in_order(timetable: Timetable) -> Program | None:
+    """The program with tasks in the order of their starts; None if one waits for a later one."""
     program, slots = timetable.program, timetable.slots
     order = sorted(range(len(slots)), key=lambda n: (slots[n].start_cycle, slots[n].end_cycle, n))
     place = {number: at for at, number in enumerate(order)}
+    waits = ((n, before) for n, task in enumerate(program.tasks) for before in task.after)
+    if any(place[before] >= place[n] for n, before in waits):
+        return None
     tasks = (
         replace(task, after=tuple(sorted(place[before] for before in task.after)))
         for task in (program.tasks[number] for number in order)

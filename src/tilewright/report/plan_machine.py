@@ -9,7 +9,7 @@ from tilewright.machine.limits import with_memory_limits
 from tilewright.machine.model import Machine
 from tilewright.program.model import Engine, Route, Space
 from tilewright.program.places import places_of
-from tilewright.report.record import PlanRecord
+from tilewright.report.record import PlanRecord, route_limits
 
 Part = Space | Engine | Route
 
@@ -40,6 +40,18 @@ def machine_problems(record: PlanRecord, machine: Machine) -> Iterator[Problem]:
         way = f"route from {route.source} to"
         there = {} if known is None else {route.target: known}
         yield from _unlike(way, [route], there, machine)
+        if known is not None:
+            yield from _wrong_limits(record, route, machine)
+
+
+def _wrong_limits(record: PlanRecord, route: Route, machine: Machine) -> Iterator[Problem]:
+    """What the bytes of a way are said to pass, where they pass something else."""
+    ends = route.source, route.target
+    said = record.limits[ends]
+    passed = route_limits(machine, replace(record.timetable.program, routes=(route,)))[ends]
+    if said != passed:
+        message = f"route from {route.source} to {route.target} of the plan file has limits {said}"
+        yield Problem(message=f"{message}, and that of {machine.name} {passed}")
 
 
 def _unlike(

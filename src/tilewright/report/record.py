@@ -114,7 +114,7 @@ def record_of(plan: Plan, figures: Mapping[str, Any]) -> PlanRecord:
         timetable=plan.timetable,
         tiles=tuple(tile_figures(mapped) for mapped in plan.program.mappings),
         ops=tuple(_ops_of(plan)),
-        limits=_limits(plan.machine, plan.program),
+        limits=route_limits(plan.machine, plan.program),
         cascades=cascades_of(plan),
         together=together_of(plan),
         macs_twice=macs_made_again(plan),
@@ -237,7 +237,7 @@ def _ops_of(plan: Plan) -> Iterator[OpFigures]:
             )
 
 
-def _limits(
+def route_limits(
     machine: Machine, program: Program
 ) -> dict[tuple[str, str], tuple[tuple[str, int], ...]]:
     """What can be widened on each route: the engine, the port read and the port written."""
