@@ -11,6 +11,7 @@
 Loops stand outermost first; the columns say which memory keeps each operand while the loop runs.
 """
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -121,7 +122,7 @@ def _block(number: int, lines: Sequence[str]) -> GivenMapping:
     if not nest_line.startswith("nest ") or not unroll_line.startswith("unroll "):
         raise ValueError("expected the lines `nest …` and `unroll …` after `op …`")
     letters = header.split()[1:]
-    cells = [row.split() for row in rows]
+    cells = [_cells(header, row, len(letters) + 2) for row in rows]
     if any(len(row) != len(letters) + 2 for row in cells):
         raise ValueError(f"expected a loop, its size and {len(letters)} memories in each line")
     return GivenMapping(
@@ -138,5 +139,17 @@ def _block(number: int, lines: Sequence[str]) -> GivenMapping:
     )
 
 
+def _cells(header: str, row: str, count: int) -> list[str]:
+    """A loop, its size and its memories; names with blanks in them by the columns of the header."""
+    cells = row.split()
+    if len(cells) == count:
+        return cells
+    starts = [column.start() for column in re.finditer(r"\S+", header)]
+    columns = zip(starts, [*starts[1:], len(row)], strict=True)
+    first, *memories = [row[start:end].strip() for start, end in columns]
+    return [*first.split(), *filter(None, memories)]
+
+
 def _pairs(text: str) -> tuple[tuple[str, int], ...]:
-    return tuple((loop, int(size)) for loop, size in (part.split() for part in text.split(",")))
+    parts = [part.split() for part in text.split(",") if part.strip()]
+    return tuple((loop, int(size)) for loop, size in parts)
