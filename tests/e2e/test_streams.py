@@ -98,6 +98,24 @@ def test_a_task_that_does_not_hold_what_it_reads_is_found() -> None:
     assert said == {"input and holds the ports of no way there, such as input"}
 
 
+def test_a_task_that_does_not_hold_the_engine_that_brings_something_is_found() -> None:
+    made = plan(two_products(), eight_units("host"))
+    tasks = tuple([replace(t, ports=()) if t.op == "second" else t for t in made.program.tasks])
+    forged = replace(made.timetable, program=replace(made.program, tasks=tasks))
+    said = {p.message.partition(" reads ")[2] for p in problems(forged, made.network, made.machine)}
+    assert said == {"I1 from pad and does not hold dma, which brings it"}
+
+
+def test_a_task_that_is_quicker_than_what_comes_to_it_is_found() -> None:
+    made = plan(product(8, 1), eight_units("host"))
+    (task,) = tasks_of(made, "fc")
+    ends = [replace(end, bits_per_cycle=1) for end in made.machine.sources]
+    slower = replace(made.machine, sources=tuple(ends))
+    said = [problem.message for problem in problems(made.timetable, made.network, slower)]
+    # 8 B, a bit a cycle.
+    assert said == [f"task fc takes {task.cycles} cycles, and 8 bytes of I1 from input take 64"]
+
+
 def test_what_comes_once_and_would_be_read_again_is_refused() -> None:
     with pytest.raises(InfeasibleError) as refused:
         plan(window(), eight_units("noc"))

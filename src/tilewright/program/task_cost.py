@@ -67,13 +67,16 @@ class TaskCosts:
         found = self._on_array.get(key)
         if found is None:
             found = self.costs.of_stage(stage, tile.lengths, _sums(stage, tile))
-            if stage.streams or not all(use.memory for use, _ in tile.reads):
+            if stage.streams or self.costs.ways(stage.op) or self._reads_past(tile):
                 found = self._with_streamed(stage, tile, found)
             if passing:
                 # The vector unit applies ops to what the array makes, while it makes it.
                 found = replace(found, charges=(*found.charges, self.costs.in_passing(passing)))
             self._on_array[key] = found
         return found
+
+    def _reads_past(self, tile: Tile) -> bool:
+        return not all(use.memory for use, _ in tile.reads)
 
     def _with_streamed(self, stage: Stage, tile: Tile, found: TileCost) -> TileCost:
         """A cost with what reading past the scratchpads takes beyond it: biases, and what a
@@ -88,7 +91,12 @@ class TaskCosts:
                 size = size_bytes(box, self.builder.network.by_name[use.tensor])
                 sizes = mapped if use.letter in CARRIERS else others
                 sizes[way] = sizes.get(way, 0) + size
-        return _with_reads(found, mapped, others)
+        found = _with_reads(found, mapped, others)
+        out = ways.get("O")
+        if out is None or tile.sums.unfinished:
+            return found
+        made = self.builder.network.by_name[stage.results[0].tensor]
+        return _with_writes(found, out, size_bytes(tile.results[0], made))
 
     @cached_property
     def _constants_way(self) -> Stream | None:
@@ -200,6 +208,16 @@ def _sums(stage: Stage, tile: Tile) -> Sums:
         continued=tile.sums.continued or stage.op.goes_on,
         unfinished=tile.sums.unfinished or stage.op.is_unfinished,
     )
+
+
+def _with_writes(found: TileCost, way: Stream, size: int) -> TileCost:
+    """A cost of no less than so many bytes that are written take along a way."""
+    charged = [c.write_bytes for c in found.charges if c.memory == way.memory.name]
+    missing = max(0, size - sum(charged))
+    energy_pj = 8 * missing * way.memory.write_pj / way.port.bits_per_cycle
+    more = (Charge(way.memory.name, 0, missing, energy_pj),) if missing else ()
+    cycles = max(found.cycles, -(-8 * size // way.bits_per_cycle))
+    return replace(found, cycles=cycles, charges=(*found.charges, *more))
 
 
 def _with_reads(

@@ -12,6 +12,7 @@ from tilewright.network.graph import Network
 from tilewright.program.model import Timetable
 from tilewright.replay.check_accesses import Accesses, accesses_of
 from tilewright.replay.check_alike import unlike_tasks
+from tilewright.replay.check_bare import bare_problems
 from tilewright.replay.check_bricks import brick_problems
 from tilewright.replay.check_costs import cost_problems
 from tilewright.replay.check_data import data_problems
@@ -95,6 +96,7 @@ def _problems_of_network(
         yield from stream_problems(program, numbers)
         if machine is not None:
             yield from streamed_weight_problems(program, network, machine, numbers)
+            yield from bare_problems(program, network, machine, numbers)
         yield from mapping_problems(program, network, tiles, numbers)
         yield from cost_problems(program, network, machine, tiles, (kinds, numbers))
 

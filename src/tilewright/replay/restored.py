@@ -171,24 +171,30 @@ class _Reading:
     def _homes(self, task: Task) -> tuple[tuple[str, str], ...]:
         """By letter the memory of the scratchpad in which a task finds, or leaves, an operand."""
         op = self.ops[task.op]
-        tensors = {o.tensor: o.name for o in reversed(op.inputs) if o.name in ("I", "W")}
-        sides = [(a, tensors.get(self.program.buffers[a.buffer].tensor)) for a in task.reads]
-        sides += [(a, "O") for a in task.writes]
         found: dict[str, str] = {}
-        for access, letter in sides:
+        sides = [(a, name) for a in task.reads for name in self._letters(op, a)]
+        for access, letter in (*sides, *((a, "O") for a in task.writes)):
             space = self.program.space[self.program.buffers[access.buffer].space]
-            if letter is not None:
-                streams = letter in self._bare
-                here = space.memory if space.kind == "scratchpad" or streams else ""
-                found[letter] = found.get(letter) or here
+            streams = letter in self._bare
+            here = space.memory if space.kind == "scratchpad" or streams else ""
+            found[letter] = found.get(letter) or here
         for operand in (*op.inputs, *op.outputs):
             if operand.name in self._bare:
                 found.setdefault(operand.name, self._lies_in(operand.tensor))
-        # One tensor may be both operands.
-        for operand in op.inputs:
-            if operand.name in ("I", "W") and tensors[operand.tensor] in found:
-                found.setdefault(operand.name, found[tensors[operand.tensor]])
         return tuple(sorted(found.items()))
+
+    def _letters(self, op: Op, access: Access) -> Sequence[str]:
+        """The operands that an access is of: one tensor may be both, and each lie elsewhere."""
+        buffer = self.program.buffers[access.buffer]
+        found = [o.name for o in op.inputs if o.name in ("I", "W") and o.tensor == buffer.tensor]
+        if len(found) < 2 or self.machine is None:
+            return found
+        space = self.program.space[buffer.space]
+        memories = [m for m in self.machine.memories if m.name == space.memory]
+        held = {operand for memory in memories for operand in memory.operands}
+        is_pad = space.kind == "scratchpad"
+        fitting = [o for o in found if (CARRIERS[o] in held if is_pad else o in self._bare)]
+        return fitting or found
 
     @cached_property
     def _bare(self) -> frozenset[str]:
