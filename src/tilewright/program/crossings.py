@@ -75,7 +75,9 @@ def _add(
 def _read_bytes(network: Network, stage: Stage, operand: Operand, needed: Needed) -> int:
     """Bytes of an operand that a stage reads; of a table, no more than it finds."""
     bits = network.by_name[operand.tensor].bits
-    read = needed.elements[operand.tensor]
+    ops = (stage.op, *stage.fused)
+    # A view that reads all of a tensor moves nothing: only what stages read counts.
+    read = max(needed.reads.get((op.name, operand.tensor), 0) for op in ops)
     if stage.op.kind == "gather" and stage.op.searches(operand):
         read = min(read, needed.points[stage.op.name])
     return packed_bytes(read, bits)

@@ -23,6 +23,8 @@ class Needed:
 
     points: Mapping[str, int]
     elements: Mapping[str, int]
+    reads: Mapping[tuple[str, str], int]
+    """By op and tensor the elements that this op reads."""
 
 
 def needed_of(network: Network) -> Needed:
@@ -31,6 +33,7 @@ def needed_of(network: Network) -> Needed:
     axes: dict[str, Axes] = {tensor.name: (None,) * len(tensor.shape) for tensor in network.outputs}
     points: dict[str, int] = {}
     elements: dict[str, int] = {}
+    reads: dict[tuple[str, str], int] = {}
     for op in reversed(network.ops):
         loops = _loops(op, axes, shapes)
         searched = op.searched
@@ -43,8 +46,10 @@ def needed_of(network: Network) -> Needed:
             name, shape = operand.tensor, shapes[operand.tensor]
             read = _read(op, operand, loops, shape)
             axes[name] = _either(axes[name], read) if name in axes else read
-            elements[name] = max(elements.get(name, 0), _count(op, operand, read, shape))
-    return Needed(points, elements)
+            count = _count(op, operand, read, shape)
+            elements[name] = max(elements.get(name, 0), count)
+            reads[op.name, name] = max(reads.get((op.name, name), 0), count)
+    return Needed(points, elements, reads)
 
 
 def _loops(op: Op, axes: Mapping[str, Axes], shapes: Mapping[str, tuple[int, ...]]) -> Loops:

@@ -155,6 +155,16 @@ class TestStraight:
 
 
 class TestLookUps:
+    def test_what_a_view_shows_of_an_input_and_nobody_takes_does_not_come(self) -> None:
+        """3 of 50 rows of 8 are found in another shape of an input, of which a pool reads 16."""
+        net = layers.draft("views", 8)
+        data = layers.given(net, "x", (1, 2, 20, 10))
+        table = layers.reshape(net, "table", data, (50, 8))
+        rows = layers.look_up(net, "found", table, layers.given_indices(net, "ids", (3,)))
+        part = layers.max_pool(net, "pool", data, layers.square(1, 5))
+        found = bounds_of(net.finish(rows, part), small_machine(Small()))
+        assert found.traffic_bytes == 3 * BITS_OF_AN_INDEX // 8 + 24 + 24 + 16
+
     @pytest.mark.parametrize("role", ["input", "constant"])
     def test_of_a_table_come_no_more_bytes_than_are_found(self, role: str) -> None:
         net = layers.draft("words", 8)
