@@ -21,7 +21,6 @@ from tilewright.machine.model import (
     Memory,
     Operand,
 )
-from tilewright.machine.order import listed_top_down
 
 LINKED_CORES = 16
 """With more cores, nothing is moved from one core's scratchpads to another's: there would be as
@@ -81,9 +80,6 @@ def ignored_lines(machine: Machine) -> Iterator[str]:
     places: dict[str, list[str]] = {}
     for part in (*ignored_keys(machine), *idle_parts(machine)):
         places.setdefault(part.why, []).append(dotted(part.at))
-    top_down = listed_top_down(machine, machine.cores[0])
-    if top_down is not None:
-        yield top_down[2]
     for why, at in places.items():
         yield f"{', '.join(at)}: {why}"
 
