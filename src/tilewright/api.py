@@ -4,14 +4,13 @@ from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
-from tilewright import planner
+from tilewright import plan_fit, planner
 from tilewright.machine.load import load_machine
 from tilewright.machine.model import Machine
 from tilewright.mapping import network as mapped
 from tilewright.network.graph import Network
 from tilewright.network.load import load_network
 from tilewright.plan_model import Plan, PlanObjective, PlanOptions, Watcher
-from tilewright.strategy.ladder import fit as ladder
 from tilewright.strategy.ladder.fit import Fit
 
 
@@ -60,7 +59,7 @@ def fit(network: Network | str | Path, machine: Machine | str | Path | None = No
 
     Both are values, files or built-in names. With a machine, `first` is the first rung that fits.
     """
-    return ladder.fit(network_of(network), None if machine is None else machine_of(machine))
+    return plan_fit.fit(network_of(network), None if machine is None else machine_of(machine))
 
 
 def network_of(

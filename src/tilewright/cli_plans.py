@@ -346,9 +346,8 @@ def fit_(
     def run() -> None:
         from tilewright.machine.load import load_machine
         from tilewright.network.load import load_network
-        from tilewright.planner import plan_that_fits
+        from tilewright.plan_fit import fit, plan_of_fit
         from tilewright.report.fit import fit_json, fit_view
-        from tilewright.strategy.ladder.fit import fit
 
         if folder is not None and machine is None:
             message = "-o writes a plan, and a plan is for a machine"
@@ -358,8 +357,8 @@ def fit_(
             graph = load_network(network, dims=sizes(dims), bits=bits)
             where = None if machine is None else load_machine(machine)
         with progress_steps("fitting", quiet=as_json) as step:
-            found = fit(graph, where)
-            made = plan_that_fits(found, step) if folder is not None else None
+            found = fit(graph, where, step)
+            made = plan_of_fit(found, step) if folder is not None else None
             if made is not None and folder is not None:
                 made.save(folder)
         print_result(lambda: fit_json(found, made), lambda: fit_view(found, made), as_json)

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -12,7 +13,11 @@ from tests.ladder_cases import ONE_MEMORY
 
 import tilewright
 from tilewright.cli import tilewright as command
+from tilewright.machine.limits import with_memory_limits
+from tilewright.report.fit import answer
+from tilewright.strategy.ladder.fit import Fit
 from tilewright.strategy.ladder.remedies import remedies
+from tilewright.strategy.ladder.rungs import with_rung
 
 
 def run(*arguments: str) -> Result:
@@ -47,14 +52,52 @@ def test_the_ladder_has_the_documented_keys() -> None:
     assert {rung["fits"] for rung in data["rungs"]} == {None}
 
 
+def too_small() -> Fit:
+    """A network on two memories in which it has no plan at all."""
+    sizes = (("input_memory", 256), ("weight_output_memory", 256))
+    machine = with_memory_limits(tilewright.load_machine("npe8"), sizes)
+    return tilewright.fit(tilewright.load_network("notes_cnn"), machine)
+
+
 def test_without_a_dram_two_memories_can_never_hold_the_weights() -> None:
     data = figures("notes_cnn", "--on", "npe8")
-    assert data["first"] is None
-    assert not any(rung["fits"] or rung["fits_together"] for rung in data["rungs"])
-    assert data["answer"][0] == (
+    resident = [rung for rung in data["rungs"] if rung["name"] != "cascades"]
+    assert not any(rung["fits"] or rung["fits_together"] for rung in resident)
+    assert answer(too_small())[0] == (
         "no: weights alone take 46,368 B, a hard floor, and all scratchpads (input_memory "
-        "16,384 B, weight_output_memory 16,384 B) hold 32,768 B, 13,600 B less"
+        "256 B, weight_output_memory 256 B) hold 512 B, 45,856 B less"
     )
+
+
+@pytest.mark.parametrize(
+    ("network", "machine"),
+    [("lenet5", "ethos_u55_128"), ("notes_cnn", "npe8"), ("ds_cnn", "ethos_u55_128")],
+)
+def test_the_last_rung_is_the_plan_in_the_least_memory(network: str, machine: str) -> None:
+    data = figures(network, "--on", machine)
+    sizes = [rung["total_bytes"] for rung in data["rungs"]]
+    assert sizes == sorted(sizes, reverse=True)
+    options = tilewright.PlanOptions(objective="memory")
+    made = tilewright.plan(network, machine, options=options)
+    pads = [m.name for m in made.machine.memories if m.role == "scratchpad"]
+    least = data["rungs"][-1]
+    assert (least["name"], least["fits"]) == ("cascades", True)
+    assert least["total_bytes"] == sum(made.peak_bytes[pad] for pad in pads)
+    assert 0 < least["activation_bytes"] <= least["total_bytes"]
+    assert sum(alive["size_bytes"] for alive in least["alive"]) == least["activation_bytes"]
+
+
+def test_a_plan_that_takes_more_than_lines_with_all_weights_is_no_rung() -> None:
+    found = tilewright.fit("lenet5", "ethos_u55_128")
+    *resident, least = found.ladder.rungs
+    sizes = (70_000, 63_000, 1_000)
+    ladders = [with_rung(resident, replace(least, total_bytes=size)) for size in sizes]
+    names = [[rung.name for rung in rungs[-2:]] for rungs in ladders]
+    assert names == [
+        ["line_buffered_cropped", "weights"],
+        ["cascades", "weights"],
+        ["weights", "cascades"],
+    ]
 
 
 def test_what_would_make_it_fit_is_told() -> None:
@@ -110,7 +153,7 @@ def test_line_buffers_take_a_part_of_the_activations(network: str) -> None:
 
 
 def test_the_table_says_what_is_alive() -> None:
-    text = run("notes_cnn", "--on", "npe8").output
+    text = run("notes_cnn").output
     assert "alive at the peak of line_buffered_cropped" in text
     assert "pool1, accumulators, 14 pieces" in text
 
@@ -123,8 +166,9 @@ def test_a_plan_needs_a_machine(golden: Callable[[str, str], None]) -> None:
 
 def test_where_no_rung_fits_weights_may_still_come_when_needed(tmp_path: Path) -> None:
     data = figures("notes_cnn", "--on", "npe8", "-o", str(tmp_path))
-    assert data["first"] is None
-    assert "`tilewright plan`" in data["answer"][2]
+    assert data["first"] == "cascades"
+    assert "weights come in pieces from weights" in data["answer"][0]
+    assert sum(data["plan"]["peak_bytes"].values()) == data["rungs"][-1]["total_bytes"]
     assert all(size <= 16_384 for size in data["plan"]["peak_bytes"].values())
     assert (tmp_path / "plan.json").is_file()
 

@@ -17,10 +17,9 @@ from tilewright.program.lower import prepare
 from tilewright.replay.verify import verify
 from tilewright.strategy.ladder.allocation import allocate
 from tilewright.strategy.ladder.cells import work_of
-from tilewright.strategy.ladder.fit import fit
 from tilewright.strategy.ladder.liveness import lives_of, peak_of
 from tilewright.strategy.ladder.program import timetable_of
-from tilewright.strategy.ladder.rungs import RungName, rung_run
+from tilewright.strategy.ladder.rungs import RungName, rung_alone, rung_run
 
 NOTES_CNN = (
     ("layer_by_layer", 82_368),
@@ -77,8 +76,7 @@ def test_sums_that_wait_are_as_wide_as_the_array_makes_them() -> None:
     (core,) = narrow.cores
     wide = replace(narrow, cores=(replace(core, array=replace(core.array, accumulator_bits=None)),))
     least = {
-        machine: fit(network, machine).ladder.rung("recompute").total_bytes
-        for machine in (narrow, wide)
+        machine: rung_alone(network, "recompute", machine).total_bytes for machine in (narrow, wide)
     }
     # A pixel of 2 channels: its sums have 32 bits instead of 16, and its result, 16 bits wide, can
     # no longer take their place.

@@ -196,10 +196,10 @@ def _emitted(prepared: Prepared, homes: Homes, layout: Layout, *, frugal: bool) 
     stages = layout.as_run(prepared.stages)
     emitter = Emitter(homes, prepared.costs, stages, layout, builder, frugal, prepared.tiles)
     emitter.emit()
-    return _program(prepared, builder, emitter.results())
+    return emitted_program(prepared, builder, emitter.results())
 
 
-def _program(prepared: Prepared, builder: Builder, results: tuple[int, ...]) -> Program:
+def emitted_program(prepared: Prepared, builder: Builder, results: tuple[int, ...]) -> Program:
     """What was emitted, with the mappings that it uses, numbered anew."""
     used = sorted({task.mapping for task in builder.tasks if task.mapping is not None})
     new = {mapping: position for position, mapping in enumerate(used)}

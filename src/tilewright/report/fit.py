@@ -77,7 +77,10 @@ def answer(found: Fit) -> list[str]:
     if first is not None:
         where = " and ".join(room.memory for room in rooms.rooms)
         needs = f"{first.total_bytes:,} B"
-        return [f"yes, {first.name}: it needs {needs} of {where} ({rooms.text})"]
+        text = f"yes, {first.name}: it needs {needs} of {where} ({rooms.text})"
+        if first.name == "cascades" and rooms.weight_origin:
+            text += f", and weights come in pieces from {rooms.weight_origin}"
+        return [text]
     sentences = [_why_not(found, rooms)]
     best = found.smallest
     if best.activation_bytes <= max((r.size_bytes for r in rooms.rooms), default=0):
@@ -118,6 +121,8 @@ def fit_view(found: Fit, plan: Plan | None = None) -> View:
     machine = found.machine
     title = found.network.name + ("" if machine is None else f" on {machine.name}")
     weights = f"{found.ladder.weight_bytes:,} B of weights, resident on every rung"
+    if any(rung.name == "cascades" for rung in found.ladder.rungs):
+        weights += " but `cascades`"
     facts = [("needs", f"{weights}; the rest is activations")]
     facts += list(zip(("fits", "but", "or"), answer(found), strict=False))
     if plan is not None:

@@ -6,8 +6,8 @@ from typing import Any
 
 from tilewright.network.counts import macs
 from tilewright.planner import Plan
+from tilewright.program.executed import macs_executed
 from tilewright.report.cascades import macs_made_again, strategy_json
-from tilewright.report.executed import macs_executed
 from tilewright.report.tables import View, heading, table
 from tilewright.report.together import (
     OpsTogether,
@@ -40,7 +40,7 @@ def plan_figures(plan: Plan) -> dict[str, Any]:
                 for memory, (read, written) in plan.traffic_bytes.items()
             },
             "peak_bytes": dict(plan.peak_bytes),
-            "macs_executed": macs_executed(plan),
+            "macs_executed": macs_executed(program, plan.network),
         },
         "bounds": bounds_json(plan),
         "bound_by": bound_by(plan),

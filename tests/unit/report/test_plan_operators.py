@@ -15,7 +15,7 @@ from tilewright.network.load import load_network
 from tilewright.plan_model import PlanOptions
 from tilewright.plan_rungs import plan_of_rung
 from tilewright.planner import plan
-from tilewright.report.executed import macs_executed
+from tilewright.program.executed import macs_executed
 from tilewright.report.plan_files import plan_json
 from tilewright.report.plan_operators import operator_problems, products_of
 from tilewright.report.record import read_record
@@ -135,5 +135,5 @@ def test_what_runs_again_or_is_left_out_counts_as_it_is_done(
 ) -> None:
     prepared, options = prepared_on(small(size), 4_096), PlanOptions(checked=False)
     made = plan_of_rung(prepared, rung, options, lambda step: None)
-    assert macs_executed(made) == products
+    assert macs_executed(made.program, made.network) == products
     assert products_of(made.program, made.network) == products

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from tilewright.machine.model import INPUT_OPERANDS, OUTPUT_OPERAND, Machine
 from tilewright.network.graph import Network
 from tilewright.program.places import Places, places_of
-from tilewright.strategy.ladder.rungs import Ladder, Rung, ladder
+from tilewright.strategy.ladder.rungs import RUNGS, Ladder, Rung, ladder, with_rung
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,9 +82,16 @@ class Fit:
 
     @property
     def smallest(self) -> Rung:
-        """The rung that needs least without more multiplications than the network has."""
-        usual = [r for r in self.ladder.rungs if r.name != "weights" and r.macs_factor <= 1]
-        return min(usual, key=lambda rung: rung.total_bytes)
+        """The rung that needs least with all weights resident, and without more multiplications
+        than the network has."""
+        usual = [r for r in self.ladder.rungs if r.name in RUNGS and r.name != "weights"]
+        return min([r for r in usual if r.macs_factor <= 1], key=lambda rung: rung.total_bytes)
+
+    @property
+    def line_buffered(self) -> Rung:
+        """That rung, or the last one before it that needs no more."""
+        names = RUNGS[: RUNGS.index("line_buffered") + 1]
+        return [rung for rung in self.ladder.rungs if rung.name in names][-1]
 
 
 def fit(network: Network, machine: Machine | None = None) -> Fit:
@@ -98,6 +105,13 @@ def fit(network: Network, machine: Machine | None = None) -> Fit:
             for rung in found.rungs
         }
     return Fit(network=network, machine=machine, ladder=found, rooms=rooms, verdicts=verdicts)
+
+
+def with_least(found: Fit, least: Rung) -> Fit:
+    """A fit with the rung of a plan that was made for the machine, and so fits it."""
+    rungs = with_rung(found.ladder.rungs, least)
+    verdicts = {**found.verdicts, least.name: Verdict(fits=True, fits_together=True)}
+    return replace(found, ladder=replace(found.ladder, rungs=rungs), verdicts=verdicts)
 
 
 def rooms_of(machine: Machine) -> Rooms:

@@ -13,12 +13,11 @@ from tilewright.machine.model import OUTPUT_OPERAND
 from tilewright.network.graph import BIAS, Operand
 from tilewright.program.boxes import elements, is_empty, overlap, shifted, touched, whole
 from tilewright.program.build import Builder
-from tilewright.program.lower import Prepared
+from tilewright.program.lower import Prepared, emitted_program
 from tilewright.program.model import (
     Access,
     Box,
     Buffer,
-    Program,
     Slot,
     Space,
     Task,
@@ -151,18 +150,8 @@ class _Writer:
         for tensor in network.outputs:
             root = self.run.work.storage[tensor.name].root
             results.append(builder.view(self._outside(root, places.destination()), tensor.name))
-        program = Program(
-            name=network.name,
-            spaces=places.spaces,
-            engines=places.engines,
-            routes=tuple(places.routes.values()),
-            buffers=tuple(builder.buffers),
-            tasks=tuple(builder.tasks),
-            given=tuple(builder.given),
-            results=(*results, *self.constants.values()),
-            mappings=tuple(self.prepared.costs.mappings),
-            leakage=places.leakage,
-        )
+        handed_out = (*results, *self.constants.values())
+        program = emitted_program(self.prepared, builder, handed_out)
         slots, now = [], 0
         for task in program.tasks:
             slots.append(Slot(start_cycle=now, end_cycle=now + task.cycles))

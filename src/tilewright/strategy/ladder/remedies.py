@@ -12,7 +12,7 @@ from tilewright.strategy.ladder.cells import Work, work_of
 from tilewright.strategy.ladder.fit import Fit, Rooms, Verdict, verdict
 from tilewright.strategy.ladder.liveness import alive_bytes, peak_of
 from tilewright.strategy.ladder.manners import in_place, line_buffered
-from tilewright.strategy.ladder.rungs import computed_share, granularity_of, ladder
+from tilewright.strategy.ladder.rungs import RUNGS, computed_share, granularity_of, ladder
 from tilewright.strategy.ladder.steps import run_of
 from tilewright.units import packed_bytes
 
@@ -110,7 +110,7 @@ def _with_fewer_bits(found: Fit, rooms: Rooms, bits: int, *, weights_only: bool)
         weights = work_of(changed).constant_bytes
         rung = found.smallest
         size, name = rung.activation_bytes, rung.name
-        plain = found.ladder.rung("line_buffered").activation_bytes
+        plain = found.line_buffered.activation_bytes
         what = f"weights of {bits} bit, {name} ({weights + plain:,} B line_buffered)"
         if name == "line_buffered":
             what = f"weights of {bits} bit, {name}"
@@ -214,7 +214,7 @@ def _filter_bytes(work: Work, stage: Stage) -> int:
 
 
 def _larger_memory(found: Fit, rooms: Rooms) -> Iterator[Remedy]:
-    if found.first is None and rooms.rooms:
+    if (found.first is None or found.first.name not in RUNGS) and rooms.rooms:
         rung = found.smallest
         yield Remedy(
             kind="memory",

@@ -20,7 +20,7 @@ from tilewright.strategy.ladder.recompute import Recompute, macs_factor, n_steps
 from tilewright.strategy.ladder.recompute_size import recompute_peak
 from tilewright.strategy.ladder.steps import Manner, Run, run_of
 
-RungName = Literal[
+ResidentRung = Literal[
     "layer_by_layer",
     "in_place",
     "fused_pools",
@@ -29,7 +29,9 @@ RungName = Literal[
     "recompute",
     "weights",
 ]
-RUNGS: Final[tuple[RungName, ...]] = get_args(RungName)
+RungName = ResidentRung | Literal["cascades"]
+"""`cascades`: the plan in the least memory of a machine; on all others weights are resident."""
+RUNGS: Final[tuple[ResidentRung, ...]] = get_args(ResidentRung)
 
 MOST_PIXELS: Final = 50_000
 """Networks with more pixels, over all tensors, are looked at row by row."""
@@ -56,7 +58,7 @@ class Rung:
 
 @dataclass(frozen=True, kw_only=True)
 class Ladder:
-    """All rungs, from the one that needs most."""
+    """Rungs, none of which needs more than the one before it."""
 
     network: Network
     weight_bytes: int
@@ -77,6 +79,8 @@ def ladder(
 ) -> Ladder:
     """The ladder of a network, its ops in the given order; pixels are rows where they are many.
 
+    What needs more than a simpler way to run the network is left out.
+
     With a machine, its array says how wide partial sums are that wait.
     """
     work = work_of(network, order, machine)
@@ -84,8 +88,38 @@ def ladder(
     return Ladder(
         network=network,
         weight_bytes=work.constant_bytes,
-        rungs=tuple(_rung(work, name, chosen) for name in RUNGS),
+        rungs=descending([_rung(work, name, chosen) for name in RUNGS]),
     )
+
+
+def rung_alone(
+    network: Network,
+    name: ResidentRung,
+    machine: Machine | None = None,
+    granularity: Granularity | None = None,
+) -> Rung:
+    """One rung, whatever the others need."""
+    work = work_of(network, None, machine)
+    return _rung(work, name, granularity or granularity_of(work))
+
+
+def descending(rungs: Sequence[Rung]) -> tuple[Rung, ...]:
+    """Rungs without those that need more than one before them."""
+    kept: list[Rung] = []
+    for rung in rungs:
+        if not kept or rung.total_bytes <= kept[-1].total_bytes:
+            kept.append(rung)
+    return tuple(kept)
+
+
+def with_rung(rungs: Sequence[Rung], found: Rung) -> tuple[Rung, ...]:
+    """A ladder with one more rung where its bytes belong; the same ladder where it needs more than
+    what is known to be enough with all weights resident."""
+    enough = min(rung.total_bytes for rung in rungs if rung.name != "weights")
+    if found.total_bytes > enough:
+        return tuple(rungs)
+    before = [rung for rung in rungs if rung.total_bytes >= found.total_bytes]
+    return (*before, found, *(rung for rung in rungs if rung not in before))
 
 
 def granularity_of(work: Work) -> Granularity:
@@ -110,7 +144,7 @@ def manner_of(work: Work, name: RungName, granularity: Granularity) -> Manner:
 
 def rung_run(work: Work, name: RungName, granularity: Granularity | None = None) -> Run | None:
     """The steps of a rung; None where there are none, or too many."""
-    if name == "weights":
+    if name in ("weights", "cascades"):
         return None
     if name == "recompute":
         plan = Recompute(work=work)
