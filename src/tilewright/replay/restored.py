@@ -66,15 +66,20 @@ class _Tile:
 
 @dataclass(frozen=True, kw_only=True)
 class Restored:
-    """Mappings with what they take; some are missing if anything is wrong with them."""
+    """Mappings with what they take; those are missing that no task names, as on a core with a
+    model of its own, or with which anything is wrong."""
 
     mappings: tuple[Mapped | None, ...]
     problems: tuple[Problem, ...]
 
     def program_of(self, program: Program) -> Program:
-        """The program with its mappings, if it has all of them."""
-        known = tuple([mapped for mapped in self.mappings if mapped is not None])
-        return program if len(known) < len(self.mappings) else replace(program, mappings=known)
+        """The program with its mappings, if they are right."""
+        known = [mapped for mapped in self.mappings if mapped is not None]
+        if self.problems or not known:
+            return program
+        # Which one stands where nobody looks does not matter.
+        filled = tuple([known[0] if mapped is None else mapped for mapped in self.mappings])
+        return replace(program, mappings=filled)
 
 
 def restored(
@@ -100,8 +105,6 @@ def restored(
                 except (ValueError, KeyError) as error:
                     what = f"does not do what task {task.name} does: {error}"
                     problems.append(_wrong(number, what))
-        if not tiles:
-            problems.append(_wrong(number, "is of no task"))
         found.append(mapped)
     return Restored(mappings=tuple(found), problems=tuple(problems))
 
