@@ -189,7 +189,7 @@ def read_record(path: str | Path) -> PlanRecord:
     except RecursionError:
         message = "is no plan that can be read: its brackets are nested too deep"
         raise InputError(Problem(file=str(file), message=message, hint=_WRITE_ONE)) from None
-    except (ValueError, KeyError, TypeError, IndexError, AttributeError) as error:
+    except (ValueError, KeyError, TypeError, IndexError) as error:
         missing = isinstance(error, KeyError)
         message = f"is no plan that can be read: {'no ' if missing else ''}{error}"
         raise InputError(Problem(file=str(file), message=message, hint=_WRITE_ONE)) from None
