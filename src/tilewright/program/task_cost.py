@@ -7,6 +7,7 @@ from functools import cached_property
 from math import prod
 
 from tilewright.machine.model import INPUT_OPERANDS, WEIGHTS
+from tilewright.network.graph import Index, Tensor
 from tilewright.program.boxes import elements, size_bytes
 from tilewright.program.build import Builder
 from tilewright.program.model import Access, Charge, Route
@@ -88,7 +89,12 @@ class TaskCosts:
             way = ways.get(use.letter, past)
             is_read = use.memory is None and not is_read_later(use, tile, stage)
             if is_read and way is not None:
-                size = size_bytes(box, self.builder.network.by_name[use.tensor])
+                tensor = self.builder.network.by_name[use.tensor]
+                size = size_bytes(box, tensor)
+                for operand in stage.op.inputs:
+                    # Tiles of one shape cost the same, also where some have padding to read.
+                    if operand.name == use.letter in CARRIERS and operand.index is not None:
+                        size = max(size, _reached_bytes(operand.index, tile.lengths, tensor))
                 sizes = mapped if use.letter in CARRIERS else others
                 sizes[way] = sizes.get(way, 0) + size
         found = _with_reads(found, mapped, others)
@@ -208,6 +214,15 @@ def _sums(stage: Stage, tile: Tile) -> Sums:
         continued=tile.sums.continued or stage.op.goes_on,
         unfinished=tile.sums.unfinished or stage.op.is_unfinished,
     )
+
+
+def _reached_bytes(index: Sequence[Index], lengths: Mapping[str, int], tensor: Tensor) -> int:
+    """Bytes of what loops of some lengths reach of a tensor, wherever they are, without padding."""
+    reached = 1
+    for axis, size in zip(index, tensor.shape, strict=True):
+        last = axis.reach + sum(abs(factor) * (lengths[dim] - 1) for dim, factor in axis.terms)
+        reached *= min(size, last // axis.divisor + 1)
+    return packed_bytes(reached, tensor.bits)
 
 
 def _with_writes(found: TileCost, way: Stream, size: int) -> TileCost:
