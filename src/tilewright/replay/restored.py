@@ -304,9 +304,12 @@ def _legal(nest: LoopNest, hierarchy: Hierarchy, given: GivenMapping) -> Mapped:
     strange = [loop for loop, _ in given.loops if loop not in nest.sizes]
     if strange:
         raise ValueError(f"there is no loop {strange[0]}")
+    # A memory in which sums are finished holds them as narrow as results.
+    narrow = nest.final_bits / nest.operands[0].bits
     filled: dict[str, float] = {}
-    for _, memory, share in found.cost.fill:
-        filled[memory] = filled.get(memory, 0.0) + share
+    for letter, memory, share in found.cost.fill:
+        least = share * narrow if letter == nest.operands[0].letter else share
+        filled[memory] = filled.get(memory, 0.0) + least
     for memory, share in filled.items():
         if share > 1 + ROUNDING:
             raise ValueError(f"{memory} holds {share:.3g} times what it has room for")
