@@ -103,7 +103,10 @@ def _way(machine: Machine, name: str, carrier: str) -> _Way | None:
             (filled,) = [memory for memory in machine.memories if memory.name == end.memory]
             width = end.bits_per_cycle or _widest(filled, "fh")
             return _Way(width, end.pj_per_bit) if carrier in end.operands else None
-    (memory,) = [memory for memory in machine.memories if memory.name == name]
+    memory = next((memory for memory in machine.memories if memory.name == name), None)
+    if memory is None:
+        # The plan is of another machine, which is a fault of its own.
+        return None
     port = memory.port(carrier, "tl")
     if port is not None:
         return _Way(port.bits_per_cycle, memory.read_pj / port.bits_per_cycle)
