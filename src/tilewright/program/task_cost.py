@@ -85,18 +85,19 @@ class TaskCosts:
         ways, past = self.costs.ways(stage.op), self._constants_way
         mapped: dict[Stream, int] = {}
         others: dict[Stream, int] = {}
+        tensors = self.builder.network.by_name
+        for operand in stage.op.inputs:
+            # Tiles of one shape cost the same, also where some have padding to read.
+            if operand.name in ways:
+                way, tensor = ways[operand.name], tensors[operand.tensor]
+                size = _reached_bytes(operand.index, tile.lengths, tensor)
+                mapped[way] = mapped.get(way, 0) + size
         for use, box in tile.reads:
-            way = ways.get(use.letter, past)
             is_read = use.memory is None and not is_read_later(use, tile, stage)
-            if is_read and way is not None:
-                tensor = self.builder.network.by_name[use.tensor]
-                size = size_bytes(box, tensor)
-                for operand in stage.op.inputs:
-                    # Tiles of one shape cost the same, also where some have padding to read.
-                    if operand.name == use.letter in CARRIERS and operand.index is not None:
-                        size = max(size, _reached_bytes(operand.index, tile.lengths, tensor))
+            if is_read and use.letter not in ways and past is not None:
+                size = size_bytes(box, tensors[use.tensor])
                 sizes = mapped if use.letter in CARRIERS else others
-                sizes[way] = sizes.get(way, 0) + size
+                sizes[past] = sizes.get(past, 0) + size
         found = _with_reads(found, mapped, others)
         out = ways.get("O")
         if out is None or tile.sums.unfinished:
@@ -216,8 +217,12 @@ def _sums(stage: Stage, tile: Tile) -> Sums:
     )
 
 
-def _reached_bytes(index: Sequence[Index], lengths: Mapping[str, int], tensor: Tensor) -> int:
+def _reached_bytes(
+    index: Sequence[Index] | None, lengths: Mapping[str, int], tensor: Tensor
+) -> int:
     """Bytes of what loops of some lengths reach of a tensor, wherever they are, without padding."""
+    if index is None:
+        return tensor.size_bytes
     reached = 1
     for axis, size in zip(index, tensor.shape, strict=True):
         last = axis.reach + sum(abs(factor) * (lengths[dim] - 1) for dim, factor in axis.terms)
