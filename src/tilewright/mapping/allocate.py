@@ -13,6 +13,7 @@ from tilewright.mapping.attach import Levels, Spatial
 from tilewright.mapping.batch import Bools, Floats, Ints, Orders, tensor_elements
 from tilewright.mapping.hierarchy import Hierarchy
 from tilewright.mapping.nest import LoopNest, NestOperand
+from tilewright.mapping.revisits import revisits_from
 
 
 @dataclass(frozen=True, eq=False)
@@ -121,17 +122,25 @@ class _Growth:
 def _bits(
     nest: LoopNest, spatial: Spatial, orders: Orders, letter: str, where: tuple[int, Ints]
 ) -> Floats | int:
-    """Bits per element: a result is wide as long as anything is still to be added to it."""
+    """Bits per element: a result is wide as long as anything is still to be added to it.
+
+    ZigZag gives results that its own rule calls sums no more room for that.
+    """
     operand = next(o for o in nest.operands if o.letter == letter)
     if letter != "O" or operand.bits == nest.final_bits:
         return operand.bits
     level, start = where
     summed = nest.irrelevant(operand)
-    above = [loop for loops in spatial.fractional[letter][level + 1 :] for loop, _ in loops]
+    levels = spatial.fractional[letter]
+    above = [loop for loops in levels[level + 1 :] for loop, _ in loops]
     if any(loop in summed for loop in above):
         return operand.bits
     last = _last_place(orders.is_one_of(summed))
-    return np.where(last >= start, float(operand.bits), float(nest.final_bits))
+    wide = last >= start
+    for relation in nest.relations_of(operand):
+        if not relation.is_zigzags:
+            wide |= revisits_from(relation, nest.sizes, orders, start, levels[: level + 1])
+    return np.where(wide, float(operand.bits), float(nest.final_bits))
 
 
 def _last_place(marks: Bools) -> Ints:

@@ -49,7 +49,7 @@ static double element_bits(const Candidate *c, const Operand *o, int level, int 
     if (o->stays_wide[level]) return o->bits;
     for (int place = c->length - 1; place >= start; place--)
         if (has(o->irrelevant, c->loop[place])) return o->bits;
-    return o->final_bits;
+    return revisits(c, o, &o->fine, level, start) ? o->bits : o->final_bits;
 }
 
 /* The cuts an operand may take; 0 if there is none, or if its top memory cannot hold all of it. */

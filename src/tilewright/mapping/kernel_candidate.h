@@ -72,4 +72,20 @@ static double elements(const Operand *o, const double *extent, const double *fac
     return size;
 }
 
+/* Whether loops from a place on return to elements of the result that were met before: see
+ * revisits.py. */
+static int revisits(
+    const Candidate *c, const Operand *o, const Unrolled *unrolled, int level, int begin)
+{
+    const double *extent = c->extent[begin], *factor = unrolled->factor[level];
+    for (int i = 0; i < o->n_relations; i++) {
+        const Relation *r = &o->relations[i];
+        double first = extent[r->first] * factor[r->first];
+        double second = extent[r->second] * factor[r->second], points = first * second;
+        double again = larger(0, first - r->first_step) * larger(0, second - r->second_step);
+        if (points / (points - again) < r->least_reuse) return 1;
+    }
+    return 0;
+}
+
 #endif

@@ -12,22 +12,6 @@ static double run(const Candidate *c, uint32_t dims, int begin, int end)
     return c->iterations[end] / c->iterations[place < begin ? begin : place];
 }
 
-/* Whether loops from a place on return to elements of the result that were met before: see
- * revisits.py. */
-static int revisits(
-    const Candidate *c, const Operand *o, const Unrolled *unrolled, int level, int begin)
-{
-    const double *extent = c->extent[begin], *factor = unrolled->factor[level];
-    for (int i = 0; i < o->n_relations; i++) {
-        const Relation *r = &o->relations[i];
-        double first = extent[r->first] * factor[r->first];
-        double second = extent[r->second] * factor[r->second], points = first * second;
-        double again = larger(0, first - r->first_step) * larger(0, second - r->second_step);
-        if (points / (points - again) < r->least_reuse) return 1;
-    }
-    return 0;
-}
-
 /* The first place from `end` on whose loop changes the operand. */
 static int next_change(const Candidate *c, const Operand *o, int end)
 {

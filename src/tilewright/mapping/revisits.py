@@ -49,15 +49,25 @@ def revisits(
 
     What is unrolled at a level lies within its begin.
     """
-    least = least_reuse(relation, sizes)
     result = np.empty((len(begins), orders.count), dtype=np.bool_)
     for level, begin in enumerate(begins):
-        first, second = (
-            prod(f for loops in levels[: level + 1] for n, f in loops if n == loop)
-            * _extents(orders, loop)[begin, orders.columns]
-            for loop, _ in relation.terms
-        )
-        result[level] = reuse(relation, first, second) < least
+        result[level] = revisits_from(relation, sizes, orders, begin, levels[: level + 1])
+    return result
+
+
+def revisits_from(
+    relation: Relation, sizes: Mapping[str, int], orders: Orders, begin: Ints, levels: Levels
+) -> Bools:
+    """Whether loops from a begin on return to elements met before, (N,).
+
+    The levels are those whose unrolled loops lie within the begin.
+    """
+    first, second = (
+        prod(f for loops in levels for n, f in loops if n == loop)
+        * _extents(orders, loop)[begin, orders.columns]
+        for loop, _ in relation.terms
+    )
+    result: Bools = reuse(relation, first, second) < least_reuse(relation, sizes)
     return result
 
 

@@ -24,6 +24,7 @@ from tilewright.program.model import Access, Program, Task
 from tilewright.program.strips import strip_of
 from tilewright.replay.check_taps import mapped_loops, taps_of
 from tilewright.replay.emulate_layout import holds_partial_sums
+from tilewright.replay.restored_rooms import ROUNDING, shares
 from tilewright.replay.restored_streams import streaming_levels
 
 CARRIERS = dict(DEFAULT_LINKS)
@@ -36,9 +37,6 @@ POOLS = ("average_pool", "max_pool")
 
 WIDEST_SUM = 32
 """Bits of what a pool adds up, where it leaves sums to another strip."""
-
-ROUNDING = 1e-9
-
 
 _Shape = tuple[tuple[tuple[str, int], ...], frozenset[str], tuple[tuple[str, int], ...]]
 """Lengths of loops, those that may run further, and elements along axes of the result."""
@@ -304,13 +302,7 @@ def _legal(nest: LoopNest, hierarchy: Hierarchy, given: GivenMapping) -> Mapped:
     strange = [loop for loop, _ in given.loops if loop not in nest.sizes]
     if strange:
         raise ValueError(f"there is no loop {strange[0]}")
-    # A memory in which sums are finished holds them as narrow as results.
-    narrow = nest.final_bits / nest.operands[0].bits
-    filled: dict[str, float] = {}
-    for letter, memory, share in found.cost.fill:
-        least = share * narrow if letter == nest.operands[0].letter else share
-        filled[memory] = filled.get(memory, 0.0) + least
-    for memory, share in filled.items():
+    for memory, share in shares(found).items():
         if share > 1 + ROUNDING:
             raise ValueError(f"{memory} holds {share:.3g} times what it has room for")
     return found

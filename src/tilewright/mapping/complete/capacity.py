@@ -15,6 +15,7 @@ from tilewright.mapping.batch import Bools, Floats, Ints, Orders, tensor_element
 from tilewright.mapping.complete.tiles import Lattice
 from tilewright.mapping.evaluate import Setup
 from tilewright.mapping.nest import NestOperand
+from tilewright.mapping.revisits import revisits_from
 
 TOLERANCE = 1e-9
 """Relative: a product of fractional factors may be off in its last bits."""
@@ -76,9 +77,23 @@ def fits(setup: Setup, orders: Orders, ends: Mapping[str, Ints]) -> Bools:
             end = ends[operand.letter][level]
             extents = {name: values[end, columns][None] for name, values in orders.extents.items()}
             wide, narrow = _bits(setup, operand, level, extents)
-            used[memory] += np.where(last >= begin, wide[0], narrow[0])
+            is_wide = (last >= begin) | _revisited(setup, operand, orders, (level, begin))
+            used[memory] += np.where(is_wide, wide[0], narrow[0])
             begin = _merged(stationary, end)
     result: Bools = np.all(used <= sizes[:, None], axis=0)
+    return result
+
+
+def _revisited(
+    setup: Setup, operand: NestOperand, orders: Orders, place: tuple[int, Ints]
+) -> Bools:
+    """Whether loops from a level's begin on return to results of a nest that scatters, (N,)."""
+    level, begin = place
+    levels = setup.spatial.fractional[operand.letter][: level + 1]
+    result = np.zeros(orders.count, dtype=np.bool_)
+    for relation in setup.nest.relations_of(operand) if operand.letter == "O" else ():
+        if not relation.is_zigzags:
+            result |= revisits_from(relation, setup.nest.sizes, orders, begin, levels)
     return result
 
 
