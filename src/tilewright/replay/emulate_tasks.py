@@ -86,12 +86,14 @@ class Worker:
         if _may_be_continued(op) and (op.kind not in picks.KINDS or self._is_part(task)):
             kernel = CONTINUED[op.kind]
             start = self._started_sums(task, op, tile.results[0].box)
-            total = kernel.accumulate(tile, start)
             name = op.outputs[0].tensor
-            if self.is_unfinished(task):
-                return {name: (tile.results[0].box, total)}
             dtype = dtype_of(self.network.by_name[name].dtype)
-            results = [kernel.finish(tile, total).astype(dtype, copy=False)]
+            # Infinite values are as good as others, as they are in `compute`.
+            with np.errstate(all="ignore"):
+                total = kernel.accumulate(tile, start)
+                if self.is_unfinished(task):
+                    return {name: (tile.results[0].box, total)}
+                results = [kernel.finish(tile, total).astype(dtype, copy=False)]
         else:
             results = compute(tile)
         made = {

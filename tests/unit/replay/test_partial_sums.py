@@ -121,6 +121,15 @@ def test_sums_go_on_where_they_were_left_even_after_a_journey() -> None:
     assert free_of_charge(messages(timetable())) == ""
 
 
+def test_sums_of_values_that_are_no_numbers_go_on_in_silence() -> None:
+    """Such as a maximum of padding alone is, which no value of the input is less than."""
+    below = {"x": np.array([[-np.inf, -np.inf, -np.inf, 0]], dtype=np.float32)}
+    weights = {"w": np.array([[1, 1], [1, -1], [-1, 1], [0, 0]], dtype=np.float32)}
+    found = replay(timetable(), network(), Values(arrays=below | weights))
+    # All of them infinite: -1 -1 +1, and -1 +1 -1.
+    np.testing.assert_array_equal(found.outputs["y"], [[np.nan, np.nan]])
+
+
 def test_sums_that_lack_a_product_are_noticed_even_if_it_is_zero() -> None:
     plan = timetable()
     tasks = list(plan.program.tasks)
