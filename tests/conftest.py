@@ -2,7 +2,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from tests.random_cases import look_at_few
+from tests.random_cases import look_at_all, look_at_few
 
 from tilewright.mapping import kernel
 
@@ -14,6 +14,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_configure(config: pytest.Config) -> None:
     if config.option.markexpr == "not slow":
         look_at_few()
+    else:
+        look_at_all()
 
 
 @pytest.fixture

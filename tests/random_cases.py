@@ -14,8 +14,15 @@ repeatable = settings(
     derandomize=True,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much],
 )
-QUICK = "quick"
-settings.register_profile(QUICK, settings.get_profile("default"))
+ALL, QUICK = "all", "quick"
+for profile in (ALL, QUICK):
+    # How long something takes says nothing where other tests run beside it.
+    settings.register_profile(profile, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+
+
+def look_at_all() -> None:
+    """From here on `examples` gives all."""
+    settings.load_profile(ALL)
 
 
 def look_at_few() -> None:
