@@ -306,6 +306,13 @@ def first_within(drafts: Drafts, strategies: Sequence[Strategy]) -> Draft | None
     return None
 
 
+def least_share(drafts: Drafts, most_share: float = inf) -> float:
+    """The part of the scratchpads that the choice of cascades believes in; infinite if it finds
+    nothing, or nothing that fills no more than this part."""
+    chosen = drafts.chosen("memory", most_share=most_share)
+    return inf if chosen is None else chosen.share
+
+
 def cut_to(machine: Machine, share: float) -> Machine:
     """The machine with a part of its scratchpads."""
     return machine if share >= 1.0 else resized(machine, share)

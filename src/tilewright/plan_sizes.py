@@ -135,6 +135,19 @@ def of_less_energy(
     return fast if isinstance(found, InfeasibleError) else min(found, fast, key=value_of)
 
 
+def of_less_memory(
+    found: Plan | InfeasibleError, fast: Plan | None, machine: Machine, options: PlanOptions
+) -> Plan | InfeasibleError:
+    """A plan for less memory, or one for less latency if that takes less: it may have more tiles
+    than seem worth the memory that they save."""
+    if fast is None:
+        return found
+    fast = replace(fast, options=options)
+    if isinstance(found, InfeasibleError):
+        return fast
+    return min(found, fast, key=lambda plan: _filled(plan, machine))
+
+
 def step_of(size: int) -> int:
     """The place in the grid of a size, or of the next smaller one that is in it."""
     shift = max(0, size.bit_length() - (2 * STEPS - 1).bit_length())

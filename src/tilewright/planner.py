@@ -17,7 +17,7 @@ from tilewright.mapping.search import Objective, SearchOptions
 from tilewright.network.graph import Network, Op
 from tilewright.plan_drafts import Draft, Drafts, KnownChoices
 from tilewright.plan_interrupted import BestSoFar
-from tilewright.plan_memory import plan_in_least_memory, with_what_would_do
+from tilewright.plan_memory import least_share, plan_in_least_memory, with_what_would_do
 from tilewright.plan_model import Plan, PlanObjective, PlanOptions, Watcher
 from tilewright.plan_patches import (
     LIKELY,
@@ -34,6 +34,7 @@ from tilewright.plan_sizes import (
     least_of_sizes,
     most_tiles,
     of_less_energy,
+    of_less_memory,
     on_sizes_of,
     value_of,
 )
@@ -250,9 +251,16 @@ class _Sizes:
                 found = of_less_energy(found, self._fast.plan_if_any(machine), options)
             if options.objective == "traffic":
                 found = self._with_no_more_traffic(found, machine)
+            if options.objective == "memory" and self._is_quickly_made(found):
+                found = of_less_memory(found, self._fast.plan_if_any(machine), machine, options)
             if isinstance(found, InfeasibleError):
                 raise found
             return replace(found, network=self.network)
+
+    def _is_quickly_made(self, found: Plan | InfeasibleError) -> bool:
+        """Whether another plan may be made beside one, or beside none."""
+        n_tasks = 0 if isinstance(found, InfeasibleError) else len(found.program.tasks)
+        return len(self.order) <= FEW_OPS or n_tasks <= QUICKLY_MADE
 
     def _with_no_more_traffic(
         self, found: Plan | InfeasibleError, machine: Machine
@@ -262,8 +270,7 @@ class _Sizes:
         least = inf
         if isinstance(found, Plan):
             least = found.outside_bytes
-            is_small = len(self.order) <= FEW_OPS or len(found.program.tasks) <= QUICKLY_MADE
-            if least <= found.roofline.traffic_bytes or not is_small:
+            if least <= found.roofline.traffic_bytes or not self._is_quickly_made(found):
                 return found
         fast = self._fast.plan_if_any(machine)
         return found if fast is None or fast.outside_bytes >= least else fast
@@ -278,8 +285,8 @@ class _Sizes:
         others = [way for way in (self._other, self._copying) if way] if is_tight else []
         chosen = self._first
         for other in others:
-            share = _least_share(other.drafts_on(machine))
-            if _least_share(chosen.drafts_on(machine), share) > share:
+            share = least_share(other.drafts_on(machine))
+            if least_share(chosen.drafts_on(machine), share) > share:
                 chosen = other
         found = self._planned_or_refused(chosen, machine, is_tight=is_tight)
         copying = self._copying if is_tight else None
@@ -430,13 +437,6 @@ def _drafts_in(
         return Drafts(here, options, how.watcher, chosen, offer=how.offer)
 
     return drafts_on
-
-
-def _least_share(drafts: Drafts, most_share: float = inf) -> float:
-    """The part of the scratchpads that the choice of cascades believes in; infinite if it finds
-    nothing, or nothing that fills no more than this part."""
-    chosen = drafts.chosen("memory", most_share=most_share)
-    return inf if chosen is None else chosen.share
 
 
 def plan_that_fits(found: Fit, watcher: Watcher = lambda step: None) -> Plan:

@@ -113,6 +113,22 @@ def test_memory(network: str, on: str) -> None:
     assert all(less == more for less, more in pairwise(peaks))
 
 
+def test_a_plan_for_less_latency_does_not_take_less_memory() -> None:
+    """In smaller scratchpads than the search for little memory ends at there are too many tiles to
+    be worth it, and yet those of cascades are soon done."""
+    net = layers.draft("larger", 8)
+    data = layers.max_pool(
+        net, "pool", layers.given(net, "x", (2, 12, 8, 16)), layers.square(3, pad=1)
+    )
+    network = net.finish(layers.upsample(net, "larger", data, 2))
+    machine = small_machine(Small(kind="ends", size_bytes=2048, cores=2))
+    least, fastest = (
+        plan(network, machine, PlanOptions(objective=aim)) for aim in ("memory", "latency")
+    )
+    assert least.peak_bytes["bank"] <= fastest.peak_bytes["bank"]
+    assert least.options.objective == "memory"
+
+
 @pytest.mark.parametrize("on", ["ethos_u55_128", "npu_37xx"])
 def test_the_least_memory_is_the_same_wherever_it_fits(
     on: str,
