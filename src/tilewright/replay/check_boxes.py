@@ -181,6 +181,9 @@ def _meeting(boxes: Boxes) -> Iterator[tuple[Ints, Ints]]:
 
 def meeting_within(groups: Ints, boxes: Boxes) -> Iterator[tuple[Ints, Ints]]:
     """All pairs of boxes of one group that share elements, not too many at a time."""
+    if not len(boxes[0]):
+        # Each is a single element, that of a tensor without axes.
+        boxes = np.array([[0], [1]])[..., None].repeat(len(groups), axis=2)
     axis = _widest_axis(groups, boxes[0])
     low, high = boxes[:, axis, np.arange(len(groups))]
     # As places among all begins they can be one number with the group, however large they are.

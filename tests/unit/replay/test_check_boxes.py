@@ -15,6 +15,7 @@ from tilewright.replay.check_boxes import (
     box_at,
     fill,
     is_full,
+    meeting_within,
     overlapping_pairs,
     pairs_before,
     uncovered,
@@ -109,3 +110,12 @@ def test_a_box_is_full_if_its_parts_have_all_its_elements() -> None:
     assert is_full(box, [((0, 4), (0, 3)), ((0, 2), (3, 9)), ((2, 5), (3, 6))])
     assert not is_full(box, [((0, 4), (0, 3)), ((0, 2), (3, 9)), ((2, 5), (3, 5))])
     assert not is_full(box, [((0, 4), (3, 6))])
+
+
+def test_boxes_without_axes_all_meet_those_of_their_group() -> None:
+    groups = np.array([0, 1, 0, 1, 1])
+    found = meeting_within(groups, box_array([()] * len(groups), 0))
+    pairs = {
+        tuple(sorted(pair)) for i, j in found for pair in zip(i.tolist(), j.tolist(), strict=True)
+    }
+    assert pairs == {(0, 2), (1, 3), (1, 4), (3, 4)}
