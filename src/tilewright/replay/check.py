@@ -97,7 +97,7 @@ def _problems_of_network(
         if machine is not None:
             yield from streamed_weight_problems(program, network, machine, numbers)
             yield from bare_problems(program, network, machine, numbers)
-        yield from mapping_problems(program, network, tiles, numbers)
+        yield from mapping_problems(program, network, machine, tiles, numbers)
         yield from cost_problems(program, network, machine, tiles, (kinds, numbers))
 
     # One of those that are alike speaks for all; if any is wrong, all are heard.

@@ -21,7 +21,7 @@ ROUNDING = 1e-9
 
 
 @dataclass(frozen=True, slots=True)
-class _Way:
+class Way:
     """How an operand comes: bits a cycle, energy of a bit, and engines of which one is held."""
 
     bits_per_cycle: int
@@ -70,7 +70,7 @@ def _is_on_array(task: Task) -> bool:
 
 def _wrong(task: Task, machine: Machine, space: Space, what: tuple[str, int]) -> Iterator[Problem]:
     carrier, size_bytes = what
-    way = _way(machine, space.memory, carrier)
+    way = way_to_array(machine, space.memory, carrier)
     if way is None:
         yield Problem(
             message=f"task {task.name} reads {carrier} from {space.name}, and nothing brings it "
@@ -97,26 +97,28 @@ def _wrong(task: Task, machine: Machine, space: Space, what: tuple[str, int]) ->
         )
 
 
-def _way(machine: Machine, name: str, carrier: str) -> _Way | None:
+def way_to_array(machine: Machine, name: str, carrier: str) -> Way | None:
+    """How what lies in a memory, or comes from a source, gets to the array by itself; None if it
+    does not."""
     for end in machine.sources:
         if end.name == name:
             (filled,) = [memory for memory in machine.memories if memory.name == end.memory]
             width = end.bits_per_cycle or _widest(filled, "fh")
-            return _Way(width, end.pj_per_bit) if carrier in end.operands else None
+            return Way(width, end.pj_per_bit) if carrier in end.operands else None
     memory = next((memory for memory in machine.memories if memory.name == name), None)
     if memory is None:
         # The plan is of another machine, which is a fault of its own.
         return None
     port = memory.port(carrier, "tl")
     if port is not None:
-        return _Way(port.bits_per_cycle, memory.read_pj / port.bits_per_cycle)
+        return Way(port.bits_per_cycle, memory.read_pj / port.bits_per_cycle)
     chain = machine.chain(machine.cores[0], carrier)
     inside = [level.name for level in chain if level.role == "local"]
     width = max(_widest(memory, "tl"), _widest(memory, "th"))
     engines = _engines(machine, (name, inside[-1])) if inside else {}
     if not engines:
         return None
-    return _Way(min(width, max(engines.values())), memory.read_pj / width, tuple(engines))
+    return Way(min(width, max(engines.values())), memory.read_pj / width, tuple(engines))
 
 
 def _widest(memory: Memory, direction: str) -> int:

@@ -7,20 +7,28 @@ from collections.abc import Iterable, Iterator, Mapping
 from math import ceil
 
 from tilewright.errors import Problem
+from tilewright.machine.model import WEIGHTS, Machine
 from tilewright.mapping.search import Mapped
-from tilewright.network.graph import Network
+from tilewright.network.graph import BIAS, Network, Op
 from tilewright.program.model import Program, Task
+from tilewright.replay.check_bare import way_to_array
+from tilewright.replay.check_boxes import volume
 from tilewright.replay.check_routes import NOTHING, Amount, charged_amounts
 from tilewright.replay.check_taps import mapped_loops, taps_of
 from tilewright.replay.check_tiles import Tiles
 from tilewright.replay.check_transfers import CORE
+from tilewright.units import packed_bytes
 
 _ROUNDING = 1e-9
 """Energies are sums of floats, in any order."""
 
 
 def mapping_problems(
-    program: Program, network: Network, tiles: Tiles, numbers: Iterable[int]
+    program: Program,
+    network: Network,
+    machine: Machine | None,
+    tiles: Tiles,
+    numbers: Iterable[int],
 ) -> Iterator[Problem]:
     """Tasks of another tile than their mapping's, on another engine, too short, or too cheap.
 
@@ -51,7 +59,9 @@ def mapping_problems(
                     f"of {_text(mapped)}"
                 )
         yield from _too_quick(task, cycles[task.mapping])
-        yield from _too_little(task, moved[task.mapping])
+        op = ops[task.op][0] if task.op in ops else None
+        beside = {} if op is None else _biases(program, network, machine, (task, op))
+        yield from _too_little(task, moved[task.mapping], beside)
 
 
 def _too_quick(task: Task, cycles: int) -> Iterator[Problem]:
@@ -75,15 +85,38 @@ def _moved(mapped: Mapped) -> dict[str, Amount]:
     return moved
 
 
-def _too_little(task: Task, moved: Mapping[str, Amount]) -> Iterator[Problem]:
-    """Memories at which a task is charged for less than its mapping does there."""
+def _biases(
+    program: Program, network: Network, machine: Machine | None, asked: tuple[Task, Op]
+) -> Mapping[str, Amount]:
+    """Biases that a task reads where no scratchpad is, by memory: no mapping knows of them."""
+    task, op = asked
+    biases = {operand.tensor for operand in op.inputs if operand.name == BIAS}
+    found: dict[str, Amount] = {}
+    for access in task.reads if biases else ():
+        buffer = program.buffers[access.buffer]
+        space = program.space[buffer.space]
+        if buffer.tensor in biases and space.kind != "scratchpad":
+            size = packed_bytes(volume(access.box), network.by_name[buffer.tensor].bits)
+            way = None if machine is None else way_to_array(machine, space.memory, WEIGHTS)
+            energy_pj = 0.0 if way is None else 8 * size * way.pj_per_bit
+            read, _, known_pj = found.get(space.memory, NOTHING)
+            found[space.memory] = read + size, 0, known_pj + energy_pj
+    return found
+
+
+def _too_little(
+    task: Task, moved: Mapping[str, Amount], beside: Mapping[str, Amount]
+) -> Iterator[Problem]:
+    """Memories at which a task is charged for less than its mapping does there, and biases."""
     charged = charged_amounts(task)
-    for memory, least in moved.items():
-        said = charged.get(memory, NOTHING)
+    for memory, mapped in moved.items():
+        said, more = charged.get(memory, NOTHING), beside.get(memory, NOTHING)
+        least = mapped[0] + more[0], mapped[1], mapped[2] + more[2]
         if said[0] < least[0] or said[1] < least[1] or said[2] < least[2] * (1 - _ROUNDING):
+            who = "its mapping does" if more == NOTHING else "its mapping and its bias take"
             yield Problem(
                 message=f"task {task.name} is charged for {said[0]} bytes read, {said[1]} written "
-                f"and {said[2]:g} pJ at {memory}, and its mapping does {least[0]}, {least[1]} and "
+                f"and {said[2]:g} pJ at {memory}, and {who} {least[0]}, {least[1]} and "
                 f"{least[2]:g} pJ"
             )
 

@@ -6,12 +6,15 @@ import pytest
 from tests.small_machines import Small, small_machine
 from tests.timetable_builder import Draft
 
+from tilewright import plan
 from tilewright.mapping.search import Mapped, SearchOptions
 from tilewright.network.build import NetworkBuilder
 from tilewright.network.graph import Network
 from tilewright.network.nests import matmul
+from tilewright.network.zoo import layers
 from tilewright.program.lower import prepare
 from tilewright.program.model import Access, Charge, Program, Task
+from tilewright.replay.check import problems
 from tilewright.replay.check_kinds import kinds_of
 from tilewright.replay.check_mappings import mapping_problems
 from tilewright.replay.check_tiles import tiles_of
@@ -55,7 +58,7 @@ def said(task: Task) -> list[str]:
     program: Program = replace(Draft().timetable().program, tasks=(task,), mappings=(mapping(),))
     network = product_network()
     tiles = tiles_of(program, network, kinds_of(program))
-    found = mapping_problems(program, network, tiles, range(len(program.tasks)))
+    found = mapping_problems(program, network, None, tiles, range(len(program.tasks)))
     return [problem.message for problem in found]
 
 
@@ -121,3 +124,24 @@ def test_the_mapping_is_there(number: int) -> None:
     assert said(replace(product(), mapping=number)) == [
         f"task product has mapping {number}, which does not exist"
     ]
+
+
+@pytest.mark.parametrize(("read_bytes", "energy_pj"), [(183, 22400.0), (184, 22399.0)])
+def test_biases_that_stream_come_beside_what_a_mapping_moves(
+    read_bytes: int, energy_pj: float
+) -> None:
+    """Where no scratchpad is: 6 biases of 4 B lie outside, too."""
+    net = layers.draft("net", 8)
+    data = layers.given(net, "x", (1, 4, 4, 4))
+    network = net.finish(layers.conv(net, "first", data, 6, layers.square(1)))
+    machine = small_machine(Small(kind="none"))
+    made = plan(network, machine).timetable
+    (task,) = made.program.tasks
+    others = tuple(charge for charge in task.charges if charge.memory != "ddr")
+    # Weights are read once for each row, 96 B, inputs once, 64 B; 96 B leave. A word of 4 B costs
+    # 320 pJ.
+    charges = (*others, Charge("ddr", read_bytes, 96, energy_pj))
+    changed = replace(made.program, tasks=(replace(task, charges=charges),))
+    assert problems(made, network, machine) == []
+    told = [p.message for p in problems(replace(made, program=changed), network, machine)]
+    assert any("its mapping and its bias take 184, 96 and 22400 pJ" in message for message in told)
