@@ -11,7 +11,7 @@ from itertools import islice
 from math import inf
 
 from tilewright.errors import InfeasibleError
-from tilewright.machine.model import Machine
+from tilewright.machine.model import NOTHING_GIVEN, Machine
 from tilewright.network.graph import Network, Op
 from tilewright.plan_drafts import Candidate, Draft, Drafts
 from tilewright.plan_memory import cut_to
@@ -351,6 +351,9 @@ def _cut(strips: Strips, state: _State) -> _Cut | None:
 
 def _may_help(drafts: Drafts) -> bool:
     """Whether all has to stay in scratchpads, and columns of inputs can be read several times."""
+    if drafts.prepared.places.machine.given != NOTHING_GIVEN:
+        # Strips and what runs again do not know of what lies inside.
+        return False
     places = drafts.prepared.places
     origin = places.origin("I1")
     if places.overflow() is not None or not drafts.options.cascades:

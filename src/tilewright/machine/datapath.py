@@ -19,6 +19,7 @@ from tilewright.machine.model import (
     Direction,
     Machine,
     Memory,
+    Operand,
     bottom_up,
 )
 from tilewright.machine.order import listed_top_down
@@ -298,6 +299,7 @@ def _open_ends(reading: MachineReading, machine: Machine) -> Iterator[Problem]:
             key = "sinks" if operand == OUTPUT_OPERAND else "sources"
             ends = machine.sinks if operand == OUTPUT_OPERAND else machine.sources
             known = [end.memory for end in ends if operand in end.operands]
+            known += [m for o, m in _inside(machine) if o == operand]
             names = [m.name for m in chain]
             if any(name in names or name not in reading.places for name in known):
                 continue
@@ -305,6 +307,14 @@ def _open_ends(reading: MachineReading, machine: Machine) -> Iterator[Problem]:
     for key, found in missing.items():
         if found:
             yield _open_end(reading, machine, key, list(found))
+
+
+def _inside(machine: Machine) -> Iterator[tuple[Operand, str]]:
+    """Operands that lie in a scratchpad from the start, or stay in one to the end."""
+    if machine.given.inputs is not None:
+        yield INPUT_OPERANDS[0], machine.given.inputs
+    if machine.given.outputs is not None:
+        yield OUTPUT_OPERAND, machine.given.outputs
 
 
 def _open_end(

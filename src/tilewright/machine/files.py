@@ -252,6 +252,13 @@ class EndFile(FileModel):
     energy: AccessEnergy | None = None
 
 
+class GivenFile(FileModel):
+    """Scratchpads in which a network's inputs lie already, and in which its outputs stay."""
+
+    inputs: Name | None = None
+    outputs: Name | None = None
+
+
 class MachineFile(FileModel):
     """A whole machine. `memories` and `operational_array` are validated one by one afterwards."""
 
@@ -269,4 +276,5 @@ class MachineFile(FileModel):
     links: list[LinkFile] = new(list)
     sources: list[EndFile] = new(list)
     sinks: list[EndFile] = new(list)
+    given: GivenFile | None = None
     dataflows: Any = None

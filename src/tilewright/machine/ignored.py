@@ -113,8 +113,12 @@ def _ends(machine: Machine) -> Iterator[Ignored]:
         ("sources", machine.sources, "come from"),
         ("sinks", machine.sinks, "go to"),
     )
+    given = machine.given
     for key, listed, move in ends:
         served: dict[Operand, str] = {}
+        inside = given.inputs if key == "sources" else given.outputs
+        if inside is not None:
+            served[INPUT_OPERANDS[0] if key == "sources" else OUTPUT_OPERAND] = inside
         for i, end in enumerate(listed):
             for operand in end.operands:
                 external = outside_of(machine, core, operand)

@@ -205,6 +205,18 @@ class End:
     pj_per_bit: float = 0.0
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Given:
+    """Scratchpads in which a network's inputs lie from the start, and in which its outputs stay to
+    the end; None: they come from outside, and go there."""
+
+    inputs: str | None = None
+    outputs: str | None = None
+
+
+NOTHING_GIVEN = Given()
+
+
 @dataclass(frozen=True, kw_only=True)
 class Machine:
     """Everything that a plan may use. `shared` memories stand above those of every core."""
@@ -216,6 +228,7 @@ class Machine:
     links: tuple[Link, ...] = ()
     sources: tuple[End, ...] = ()
     sinks: tuple[End, ...] = ()
+    given: Given = NOTHING_GIVEN
     unions: tuple[Operand, ...] = ()
     """Operands whose sharing is a `union` because a ZigZag file says nothing else of them."""
     clock_hz: int | None = None

@@ -26,6 +26,7 @@ from tilewright.machine.files import (
     MachineFile,
     Price,
 )
+from tilewright.machine.given import expect_given
 from tilewright.machine.memory_reader import (
     Reader,
     expect,
@@ -170,7 +171,7 @@ def _assemble(
     for i, link in enumerate(file.links):
         for j, name in enumerate(link.connects):
             expect(reader, ("links", i, "connects", j), name, known, "memory or core")
-    return Machine(
+    machine = Machine(
         name=file.name,
         cores=cores,
         shared=shared,
@@ -191,9 +192,12 @@ def _assemble(
         unions=() if reader.units else unshared(memories.values()),
         clock_hz=file.clock,
         description=file.description,
-        unread=tuple(reader.unread),
         source=reader.document.file,
     )
+    if file.given is not None:
+        given = expect_given(reader, file.given, machine, names)
+        machine = replace(machine, given=given)
+    return replace(machine, unread=tuple(reader.unread))
 
 
 def _link(link: LinkFile) -> Link:

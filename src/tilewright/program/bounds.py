@@ -179,7 +179,13 @@ def _ends_cycles(
         may_stream = places.weights_may_stream
         return stage.worker != "move" and any(r != "constant" or not may_stream for r in roles)
 
-    if not carriers_have_homes(places) or not all(waits(stage) for stage in stages):
+    given = places.machine.given
+    if (
+        given.inputs
+        or given.outputs
+        or not carriers_have_homes(places)
+        or not all(waits(stage) for stage in stages)
+    ):
         return 0, 0
     wanted = {storage[tensor.name].root for tensor in network.outputs if is_whole(tensor)}
     for stage in reversed(stages):

@@ -264,3 +264,12 @@ def boxes_read(
             covered = [whole(shape)] * len(known)
         found.update({(root, core): box for core, box in zip(known, covered, strict=True)})
     return found
+
+
+def whole_boxes(homes: Homes) -> dict[tuple[str, int], Box]:
+    """What lies in a scratchpad from the start, or stays in one to the end, whole and by core."""
+    return {
+        (root, core): whole(homes.network.by_name[root].shape)
+        for root in sorted(homes.given | homes.staying)
+        for core in range(homes.places.cores)
+    }

@@ -52,12 +52,16 @@ def crossings(
                 straight = straight or _may_go_past(stage, operand, homes)
                 coming[root] = since, max(most, size), straight
     for root, (since, size, straight) in coming.items():
+        if root in homes.given:
+            continue
         if network.by_name[root].role == "constant":
             first[since] += size
         _add(sizes, homes.outside(root), (False, straight), size)
     writers = [(stage, operand) for stage in stages for operand in stage.results]
     past = {homes.root(o.tensor) for stage, o in writers if homes.where(stage, o) is None}
     for root, size in _leaving_bytes(network, homes.storage).items():
+        if root in homes.staying:
+            continue
         _add(sizes, homes.outside(root), (True, root in past), size)
     return tuple(
         Crossing(space=space, leaves=leaves, straight=straight, size_bytes=size)

@@ -78,6 +78,9 @@ class Emitter:
         Raises:
             InfeasibleError: a tile has no mapping, or nothing moves its operands.
         """
+        for tensor in self.homes.network.tensors:
+            if tensor.name in self.homes.given:
+                self._held.kept(tensor.name, 0)
         for number in range(len(self.stages)):
             flow = self.layout.flows.get(number)
             if flow is None:
@@ -89,8 +92,10 @@ class Emitter:
         """The buffers that hold the network's outputs in the end."""
         found = []
         for tensor in self.homes.network.outputs:
-            outside = self._held.outside(self.homes.root(tensor.name))
-            found.append(self.builder.view(outside, tensor.name))
+            root = self.homes.root(tensor.name)
+            kept = self._held.kept(root, 0) if root in self.homes.staying else None
+            lies = self._held.outside(root) if kept is None else kept
+            found.append(self.builder.view(lies, tensor.name))
         return tuple(found)
 
     def _emit_stage(self, number: int) -> None:

@@ -50,6 +50,11 @@ class Held:
         if root in self._outside:
             return self._outside[root]
         space = self.homes.outside(root)
+        if root in self.homes.given:
+            memory = self.homes.of_kept(root)
+            message = f"input {root!r} lies in {memory} from the start, and is wanted outside"
+            hint = f"write `outputs: {memory}` beside `inputs` under `given` of the machine file"
+            raise InfeasibleError(Problem(message=message, hint=hint))
         if space is None:
             message = f"tensor {root!r} has nowhere to come from or to go to"
             hint = "declare an external memory, or a source and a sink"
@@ -64,10 +69,13 @@ class Held:
             return None
         here = self._space_of_kept(root, core)
         if (root, here.name) not in self._kept:
-            is_loaded = self.homes.network.by_name[root].role in ("input", "constant")
+            role, is_given = self.homes.network.by_name[root].role, root in self.homes.given
+            is_loaded = role in ("input", "constant") and not is_given
             spaces = self._spaces_that_keep(root, box) if is_loaded else [here]
             for space in spaces:
                 self._kept[root, space.name] = self.builder.buffer(root, box, space)
+            if is_given:
+                self.builder.given.append(self._kept[root, here.name])
             if is_loaded:
                 targets = tuple([Access(self._kept[root, space.name], box) for space in spaces])
                 copy = self.builder.copy(Access(self.outside(root), box), targets, "load")
@@ -152,7 +160,7 @@ class Held:
                 yield Access(self.builder.view(buffer, tensor), common)
 
     def goes_out(self, root: str) -> bool:
-        """Whether a tensor has to be outside: a result lies in it, or it is not kept."""
+        """Whether a tensor has to be outside: a result in it goes there, or it is not kept."""
         return self._who_holds(root).goes_out
 
     def _who_holds(self, root: str) -> _Holding:
@@ -166,7 +174,7 @@ class Held:
                 if own is not None:
                     kept.setdefault(self._space_of_kept(root, core).name, (core, own))
             is_held = rings or kept or root in self.pieces
-            goes_out = root in self.homes.results or not is_held
+            goes_out = root in self.homes.leaving or not is_held
             found = _Holding(tuple(rings.values()), tuple(kept.values()), goes_out)
             self._holding[root] = found
         return found

@@ -45,6 +45,33 @@ class Homes:
         return lies.root, shifted(box, lies.origin)
 
     @cached_property
+    def given(self) -> frozenset[str]:
+        """Inputs that lie whole in a scratchpad from the start: nobody brings them."""
+        if self.places.machine.given.inputs is None:
+            return frozenset()
+        return frozenset(t.name for t in self.network.tensors if t.role == "input")
+
+    @cached_property
+    def staying(self) -> frozenset[str]:
+        """Results that stay whole in a scratchpad to the end: nobody takes them outside."""
+        return frozenset() if self.places.machine.given.outputs is None else self.results
+
+    @cached_property
+    def leaving(self) -> frozenset[str]:
+        """Results that go outside."""
+        return self.results - self.staying
+
+    def lives_inside(
+        self, lives: Mapping[str, tuple[int, int]], end: int
+    ) -> dict[str, tuple[int, int]]:
+        """The first and the last stage at which what nobody brings, or takes, is there."""
+        return {
+            root: (0 if root in self.given else first, end if root in self.staying else last)
+            for root, (first, last) in lives.items()
+            if root in self.given or root in self.staying
+        }
+
+    @cached_property
     def results(self) -> frozenset[str]:
         """The tensors in whose storage the network's outputs lie."""
         return frozenset(self.root(tensor.name) for tensor in self.network.outputs)
@@ -136,8 +163,13 @@ class Homes:
 
     @cached_property
     def near(self) -> frozenset[str]:
-        """Tensors that are kept as long as they are of use, as the array reads them there and
-        nowhere else: what they are for has no scratchpad of its own."""
+        """Tensors that are kept as long as they are of use, whatever room they take."""
+        return self._read_near | self.given | self.staying
+
+    @cached_property
+    def _read_near(self) -> frozenset[str]:
+        """Those that the array reads where they are kept and nowhere else: what they are for has
+        no scratchpad of its own."""
         if self.places.home(OUTPUT_OPERAND) is None:
             return frozenset()
         far, carriers = self.places.overflow(), []

@@ -14,7 +14,7 @@ from tilewright.mapping.network import default_vector_unit
 from tilewright.network.graph import Network, Operand
 from tilewright.program.boxes import Ranges, contains, lengths_of, size_bytes
 from tilewright.program.cascade import Cascade, Flow, Roll
-from tilewright.program.cores import Shares, shared_out
+from tilewright.program.cores import Shares, shared_out, whole_boxes
 from tilewright.program.homes import ANYWHERE, Homes
 from tilewright.program.in_place import Replacement, replacements
 from tilewright.program.layout import Layout, Passing
@@ -147,10 +147,9 @@ class Residence:
         self.parts.extend(shares.parts)
         self.apart.extend(shares.apart)
         self.uncut.extend(shares.uncut)
-        self.boxes.update(shares.boxes)
-        for root in dict.fromkeys(root for root, _ in self.boxes):
-            if not self._may_keep(root):
-                self.gone[root] = None
+        self.boxes.update({**shares.boxes, **whole_boxes(self.homes)})
+        roots = dict.fromkeys(root for root, _ in self.boxes)
+        self.gone.update({root: None for root in roots if not self._may_keep(root)})
         self.gone.update(dict.fromkeys(self.waiting or ()))
 
     @cached_property
@@ -170,10 +169,12 @@ class Residence:
         """Inputs come tile by tile, unless they come only once."""
         if not self.homes.has_home(root) or not self.bytes_of(root) or root in self._passing:
             return False
+        if root in self.homes.near:
+            return True
         if self.network.by_name[root].role == "input":
             origin = self.places.origin("I1")
             return origin is not None and not origin.rereadable
-        return root in self.homes.near or root not in self._streamed
+        return root not in self._streamed
 
     @cached_property
     def _passing(self) -> Mapping[str, None]:
@@ -224,7 +225,7 @@ class Residence:
         for number in range(len(self.stages)):
             for root in self._roots_of(number):
                 found[root] = (found.get(root, (number, 0))[0], number)
-        return found
+        return found | self.homes.lives_inside(found, len(self.stages) - 1)
 
     def _roots_of(self, number: int) -> list[str]:
         """Roots of a stage's inputs and results that could be kept."""
@@ -250,9 +251,8 @@ class Residence:
 
     def _held(self, number: int) -> list[str]:
         """Kept roots that take room from a stage's tiles."""
-        if self.waiting is None:
-            return [root for root in self._touched[number] if root not in self.gone]
-        return [root for root in self._alive[number] if root not in self.gone]
+        there = self._touched if self.waiting is None else self._alive
+        return [root for root in there[number] if root not in self.gone]
 
     @cached_property
     def _alive(self) -> list[list[str]]:
@@ -494,7 +494,7 @@ class Residence:
     def _is_stored_from_kept(self, number: int, operand: Operand) -> bool:
         """Whether no core needs a tile beside what it keeps of a result to take it outside."""
         root = self.storage[operand.tensor].root
-        return root not in self.homes.results or all(
+        return root not in self.homes.leaving or all(
             (root, core) in self.boxes and contains(self.boxes[root, core], box)
             for core, box in enumerate(self.homes.made_by(operand, self.parts[number]))
         )

@@ -83,11 +83,12 @@ def _problems_of_network(
     tiles = tiles_of(program, network, kinds)
     made = made_boxes(network, tiles, accesses)
     sharing = sharing_ops(tiles, accesses, made)
-    yield from network_problems(program, network, accesses, tiles)
+    near = None if machine is None else machine.given.outputs
+    yield from network_problems(program, network, accesses, tiles, near)
     yield from tile_problems(program, network, accesses, tiles, made)
     yield from op_problems(timetable, network, kinds, tiles, sharing)
     yield from made_problems(timetable, network, accesses, tiles, (made, sharing))
-    yield from given_problems(program, network)
+    yield from given_problems(program, network, machine)
     yield from brick_problems(program, network, machine, accesses)
 
     def alone(numbers: Iterable[int]) -> Iterator[Problem]:

@@ -3,22 +3,34 @@
 from collections.abc import Iterator
 
 from tilewright.errors import Problem
+from tilewright.machine.model import Machine
 from tilewright.network.graph import Network
 from tilewright.program.model import Box, Program
 from tilewright.replay.check_boxes import boxes_in_root, common, overlapping_pairs, text
 
 
-def given_problems(program: Program, network: Network) -> Iterator[Problem]:
+def given_problems(
+    program: Program, network: Network, machine: Machine | None
+) -> Iterator[Problem]:
     """Buffers that hold too much from the start, and data that comes once and is read twice."""
+    near = None if machine is None else machine.given.inputs
     for number in program.given:
         buffer = program.buffers[number]
         kind = program.space[buffer.space].kind
-        if kind not in ("external", "source"):
+        tensor = network.by_name.get(buffer.tensor)
+        is_input = tensor is not None and tensor.role == "input"
+        if is_input and near is not None:
+            memory = program.space[buffer.space].memory
+            if memory != near:
+                yield Problem(
+                    message=f"buffer {buffer.name} in {buffer.space} is given, and the machine's "
+                    f"inputs lie in {near}"
+                )
+        elif kind not in ("external", "source"):
             yield Problem(
                 message=f"buffer {buffer.name} in {buffer.space} ({kind}) is given, and only what "
                 "lies in an external memory or a source is there from the start"
             )
-        tensor = network.by_name.get(buffer.tensor)
         if tensor is not None and tensor.role not in ("input", "constant"):
             message = f"buffer {buffer.name} is given, and {tensor.name} has to be computed first"
             yield Problem(message=message)

@@ -9,7 +9,7 @@ import numpy as np
 from tilewright.errors import Problem
 from tilewright.network.graph import Network, Op, Operand
 from tilewright.network.kinds import KIND_CLASSES
-from tilewright.program.model import Box, Buffer, Program, Task
+from tilewright.program.model import Box, Buffer, Program, Space, Task
 from tilewright.program.strips import strip_of
 from tilewright.replay.check_accesses import Accesses
 from tilewright.replay.check_boxes import (
@@ -45,9 +45,12 @@ Needed = Callable[[], Mapping[str, Sequence[Lattice]]]
 
 
 def network_problems(
-    program: Program, network: Network, accesses: Accesses, tiles: Tiles
+    program: Program, network: Network, accesses: Accesses, tiles: Tiles, near: str | None
 ) -> Iterator[Problem]:
-    """Ops that are not computed, or twice, buffers too small for their elements, lost outputs."""
+    """Ops that are not computed, or twice, buffers too small for their elements, lost outputs.
+
+    Outputs are wanted outside, or `near`, in a memory of the chip that is named.
+    """
     ops, kinds = {op.name: op for op in network.ops}, accesses.kinds
     if any(name not in ops for task in kinds.examples for name in _names(task)):
         for task in program.tasks:
@@ -76,7 +79,7 @@ def network_problems(
             yield Problem(message=f"no task computes {op.name}, a {op.kind} of {op.points} points")
     yield from _size_problems(program, network, accesses)
     for tensor in network.outputs:
-        yield from _output_problems(program, tensor.name, network)
+        yield from _output_problems(program, tensor.name, network, near)
 
 
 def _names(task: Task) -> tuple[str, ...]:
@@ -371,20 +374,26 @@ def _buffer_problems(buffer: Buffer, network: Network) -> Iterator[Problem]:
         )
 
 
-def _output_problems(program: Program, tensor: str, network: Network) -> Iterator[Problem]:
-    """All of an output must be in results outside the chip; that they are filled is checked too."""
+def _output_problems(
+    program: Program, tensor: str, network: Network, near: str | None
+) -> Iterator[Problem]:
+    """All of an output must be in results where it is wanted; what fills them is checked too."""
+
+    def is_wanted(space: Space) -> bool:
+        return space.kind in ("external", "sink") if near is None else space.memory == near
+
     boxes = [
         program.buffers[number].box
         for number in program.results
         if program.buffers[number].tensor == tensor
-        and program.space[program.buffers[number].space].kind in ("external", "sink")
+        and is_wanted(program.space[program.buffers[number].space])
     ]
     whole = tuple((0, size) for size in network.by_name[tensor].shape)
     missing = uncovered(whole, boxes)
     if missing:
+        where = "an external memory or a sink" if near is None else near
         yield Problem(
-            message=f"no result in an external memory or a sink holds {text(missing[0])} of the "
-            f"output {tensor}"
+            message=f"no result in {where} holds {text(missing[0])} of the output {tensor}"
         )
 
 

@@ -37,6 +37,7 @@ def machine_json(machine: Machine) -> dict[str, Any]:
         "links": [asdict(link) for link in machine.links],
         "sources": [asdict(end) for end in machine.sources],
         "sinks": [asdict(end) for end in machine.sinks],
+        "given": asdict(machine.given),
         "assumptions": list(assumptions(machine)),
     }
 
@@ -100,6 +101,7 @@ def machine_view(machine: Machine) -> View:
         (f"source {e.name}", _end_text(e.kind, e.operands, e.memory)) for e in machine.sources
     ]
     facts += [(f"sink {e.name}", _end_text(e.kind, e.operands, e.memory)) for e in machine.sinks]
+    facts += [(f"{key} in", name) for key, name in asdict(machine.given).items() if name]
     facts += [
         ("sharing", f"{s.operand} of {m.name}: {_shared_by(s)}")
         for m in machine.memories

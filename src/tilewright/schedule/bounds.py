@@ -28,6 +28,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tilewright.program.model import Program
+from tilewright.schedule.beginning import with_beginning
 from tilewright.schedule.contents import Held, box_bytes
 from tilewright.schedule.order import order_of
 from tilewright.schedule.tables import COMPUTE, LOAD, Tables, tables_of
@@ -118,7 +119,7 @@ class Bounds:
 
 def bounds(program: Program) -> Bounds:
     """Lower bounds of a program."""
-    return Bounds(tables_of(program))
+    return Bounds(tables_of(with_beginning(program)))
 
 
 def _engine_cycles(tables: Tables) -> dict[str, int]:

@@ -14,7 +14,12 @@ from itertools import accumulate, chain
 from tilewright.program.model import Timetable
 from tilewright.schedule.clocks import Clocks
 from tilewright.schedule.place_edges import PlaceUses, User
-from tilewright.schedule.touched_places import is_memory, space_numbers, touched_places
+from tilewright.schedule.touched_places import (
+    given_outside,
+    is_memory,
+    space_numbers,
+    touched_places,
+)
 
 try:
     from tilewright.schedule import _control_edges as kernel
@@ -101,7 +106,7 @@ def _edges_by_kernel(turns: _Turns, timetable: Timetable) -> Iterable[tuple[int,
     memories = [is_memory(space) for space in program.spaces]
     is_shared = bytes([memories[number] for number in spaces])
     rows_at, *columns, n_axes = kernel.places(
-        *(program.tasks, order, program.buffers, timetable.addresses, program.given),
+        *(program.tasks, order, program.buffers, timetable.addresses, given_outside(program)),
         *(array("q", spaces), is_shared),
     )
     rows = array("q", range(len(columns[0]) // 8))

@@ -95,13 +95,16 @@ def _moved(timetable: Timetable, addresses: list[int], moved: Mapping[int, int])
 def buffer_lives(timetable: Timetable) -> dict[int, Life]:
     """From the start of its first writer to the end of its last user, by buffer that is no view.
 
-    What is given stays to the end: the next run may want it again.
+    What is given outside stays to the end: the next run may want it again. In a scratchpad it is
+    there from the start, and leaves when it was used last.
     """
     program, end = timetable.program, max(1, timetable.cycles)
     roots = [program.root(number) for number in range(len(program.buffers))]
     lives = spans_of(program, timetable.slots, roots)
     for number in program.given:
-        lives[roots[number]] = 0, end
+        root = roots[number]
+        is_inside = program.space[program.buffers[root].space].kind == "scratchpad"
+        lives[root] = 0, lives.get(root, (0, 1))[1] if is_inside else end
     for number in program.results:
         root = roots[number]
         lives[root] = lives.get(root, (0, end))[0], end

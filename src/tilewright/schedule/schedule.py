@@ -4,6 +4,7 @@ from dataclasses import replace
 
 from tilewright.garbage import without_garbage_collection
 from tilewright.program.model import Program, Timetable
+from tilewright.schedule.beginning import with_beginning, without_beginning
 from tilewright.schedule.bounds import Bounds
 from tilewright.schedule.claims import StuckError
 from tilewright.schedule.external import too_full
@@ -31,18 +32,19 @@ def schedule(
     tried too, all of them for a small program.
     """
     with without_garbage_collection():
-        tables = tables_of(program) if known is None else known.tables
+        tables = tables_of(with_beginning(program)) if known is None else known.tables
         error = too_large(tables) or too_full(program)
         if error is not None:
             raise error
         lower_bound = _lower_bound(tables, options, known)
         try:
-            return timetable_of(best_run(tables, options, lower_bound).state)
+            found = timetable_of(best_run(tables, options, lower_bound).state)
         except StuckError as failed:
-            found = in_order(tables, options.packing_nodes)
-            if found is not None:
-                return found
-            raise stuck(tables, failed, _enough_bytes(tables, options, failed)) from None
+            ordered = in_order(tables, options.packing_nodes)
+            if ordered is None:
+                raise stuck(tables, failed, _enough_bytes(tables, options, failed)) from None
+            found = ordered
+        return without_beginning(found, program)
 
 
 def schedule_below(
@@ -56,16 +58,17 @@ def schedule_below(
     A program that does not fit has none.
     """
     with without_garbage_collection():
-        tables = tables_of(program) if known is None else known.tables
+        tables = tables_of(with_beginning(program)) if known is None else known.tables
         if too_large(tables) is not None or too_full(program) is not None:
             return None
         lower_bound = _lower_bound(tables, options, known)
         if lower_bound >= cycles:
             return None
         try:
-            return timetable_of(best_run(tables, options, lower_bound, (cycles, 0)).state)
+            state = best_run(tables, options, lower_bound, (cycles, 0)).state
         except (StuckError, TooSlowError):
             return None
+        return without_beginning(timetable_of(state), program)
 
 
 def _lower_bound(tables: Tables, options: ScheduleOptions, known: Bounds | None) -> int:
@@ -88,8 +91,9 @@ def schedule_in_order(
     scratchpads are filled from below, as far as they have to be.
     """
     with without_garbage_collection():
-        tables = tables_of(program) if known is None else known.tables
-        return in_order(tables, options.packing_nodes, tight=tight)
+        tables = tables_of(with_beginning(program)) if known is None else known.tables
+        found = in_order(tables, options.packing_nodes, tight=tight)
+        return None if found is None else without_beginning(found, program)
 
 
 def _enough_bytes(tables: Tables, options: ScheduleOptions, failed: StuckError) -> int | None:

@@ -73,6 +73,12 @@ def space_numbers(program: Program) -> list[int]:
     return [numbers[buffer.space] for buffer in program.buffers]
 
 
+def given_outside(program: Program) -> tuple[int, ...]:
+    """What is given, and not in a scratchpad, where its place is used again."""
+    spaces, buffers = program.space, program.buffers
+    return tuple([n for n in program.given if spaces[buffers[n].space].kind != "scratchpad"])
+
+
 def is_memory(space: Space) -> bool:
     """Whether places in a space are used again."""
     return space.kind in ("scratchpad", "external")
@@ -108,7 +114,7 @@ def _touched(program: Program, roots: list[int]) -> tuple[dict[Access, int], lis
 
 def _never_written(program: Program, roots: list[int]) -> set[int]:
     written = {roots[access.buffer] for task in program.tasks for access in task.writes}
-    return {roots[number] for number in program.given} - written
+    return {roots[number] for number in given_outside(program)} - written
 
 
 def _byte_range(buffer: Buffer, box: Box | None) -> tuple[int, int] | None:

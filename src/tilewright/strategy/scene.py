@@ -108,7 +108,6 @@ class Scene:
     def lives(self) -> Mapping[str, Life]:
         """Tensors that stages read, by their storage."""
         residence, network = self.residence, self.prepared.network
-        results = {self.prepared.storage[t.name].root for t in network.outputs}
         found = {}
         for root, (first, last) in residence.lives.items():
             memory = residence.homes.of_kept(root)
@@ -123,7 +122,7 @@ class Scene:
                 memory=memory,
                 may_stay=may_stay,
                 may_go=(is_input and not may_stay) or residence.may_send(root),
-                is_result=root in results,
+                is_result=root in residence.homes.leaving,
             )
         return found
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from math import prod
 
 from tilewright.errors import InfeasibleError, Problem
-from tilewright.machine.model import OUTPUT_OPERAND
+from tilewright.machine.model import NOTHING_GIVEN, OUTPUT_OPERAND
 from tilewright.network.graph import BIAS, Operand
 from tilewright.program.boxes import elements, is_empty, overlap, shifted, touched, whole
 from tilewright.program.build import Builder
@@ -35,7 +35,10 @@ Ranges = dict[str, tuple[int, int]]
 
 
 def only_scratchpad(prepared: Prepared) -> Space | None:
-    """The scratchpad of the first core in which all operands lie; None if they lie apart."""
+    """The scratchpad of the first core in which all operands lie; None if they lie apart, or inputs
+    are there from the start or outputs stay, which steps pixel by pixel cannot know."""
+    if prepared.places.machine.given != NOTHING_GIVEN:
+        return None
     homes = [prepared.places.home(carrier) for carrier in ("I1", "I2", OUTPUT_OPERAND)]
     if homes[0] is None or any(home != homes[0] for home in homes):
         return None
