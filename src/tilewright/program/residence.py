@@ -150,7 +150,7 @@ class Residence:
         self.boxes.update({**shares.boxes, **whole_boxes(self.homes)})
         roots = dict.fromkeys(root for root, _ in self.boxes)
         self.gone.update({root: None for root in roots if not self._may_keep(root)})
-        self.gone.update(dict.fromkeys(self.waiting or ()))
+        self.gone.update({root: None for root in self.waiting or () if root not in self.homes.near})
 
     @cached_property
     def homes(self) -> Homes:

@@ -148,7 +148,9 @@ class Scene:
     @cached_property
     def coming_once(self) -> int:
         """Inputs that cannot be read again, as bits: they may stay, and others need not."""
-        return self.mask(r for r, life in self.lives.items() if life.first < 0 and life.may_stay)
+        inside = self.residence.homes.given
+        lives = [(root, life) for root, life in self.lives.items() if root not in inside]
+        return self.mask(root for root, life in lives if life.first < 0 and life.may_stay)
 
     def believing(self, larger: Mapping[str, int]) -> "Scene":
         """The same with more bytes of some tensors."""
