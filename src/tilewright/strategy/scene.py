@@ -130,7 +130,8 @@ class Scene:
         """Bytes of a tensor that is kept in the scratchpad that has most of it, if some of those
         that read it go along loops, in cascades."""
         homes = self.residence.homes
-        if self.prepared.places.cores == 1:
+        lies_inside = root in homes.given or root in homes.staying
+        if self.prepared.places.cores == 1 or lies_inside:
             # It has everything, whatever the loops.
             return homes.aligned(self.residence.bytes_of(root), homes.of_kept(root))
         readers = [(number, loops.get(number, "")) for number in self._readers[root]]

@@ -15,6 +15,7 @@ from tilewright.machine.files import (
     CoreModelFile,
     DmaFile,
     EndFile,
+    GivenFile,
     LinkFile,
     MachineFile,
     MemoryFile,
@@ -68,6 +69,11 @@ def plain() -> Data:
         "dma": [{"name": "mover", "width": "32 bit", "ports": 1, "queues": 1, "setup": 0}],
         "vector_unit": {"lanes": 8, "energy": "0.07 pJ"},
     }
+
+
+def plain_given() -> Data:
+    """The same, with inputs in the bank from the start, and outputs that stay there."""
+    return plain() | {"given": {"inputs": "bank", "outputs": "bank"}}
 
 
 def two_cores() -> Data:
@@ -297,6 +303,13 @@ _TABLE: tuple[tuple[type[FileModel], Callable[[], Data], str, Any, Effect], ...]
     (MachineFile, plain, "sources", [FIRST_SOURCE], "warned"),
     (MachineFile, on_chip, "sources", [], "refused"),
     (MachineFile, plain, "sinks", [FIRST_SOURCE | {"operands": ["O"]}], "warned"),
+    (MachineFile, plain, "given", {}, "warned"),
+    (MachineFile, plain, "given", {"inputs": "bank"}, "plan"),
+    (MachineFile, two_cores, "given", {"inputs": "bank"}, "refused"),
+    (GivenFile, plain_given, "given/inputs", None, "plan"),
+    (GivenFile, plain_given, "given/inputs", "ddr", "refused"),
+    (GivenFile, plain_given, "given/outputs", None, "plan"),
+    (GivenFile, plain_given, "given/outputs", "reg", "refused"),
     (MachineFile, plain, "dataflows", [{"D1": "K, 8"}], "warned"),
 )
 

@@ -22,6 +22,7 @@ from tilewright.report.machine import machine_json
 MODELS = (
     files.PortFile, files.MemoryFile, files.OldMemoryFile, files.ArrayFile, files.VectorFile,
     files.CoreModelFile, files.CoreFile, files.DmaFile, files.LinkFile, files.EndFile,
+    files.GivenFile,
     files.MachineFile,
 )  # fmt: skip
 

@@ -3,10 +3,13 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from tilewright.machine.model import INPUT_OPERANDS, OUTPUT_OPERAND, Machine
+from tilewright.machine.model import INPUT_OPERANDS, NOTHING_GIVEN, OUTPUT_OPERAND, Machine
 from tilewright.network.graph import Network
 from tilewright.program.places import Places, places_of
 from tilewright.strategy.ladder.rungs import RUNGS, Ladder, Rung, ladder, with_rung
+
+LIES_INSIDE = "not tried: inputs or outputs lie whole in a scratchpad (`given`)"
+"""Rungs take them piece by piece."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,6 +44,8 @@ class Rooms:
 
     rooms: tuple[Room, ...]
     missing_ways: tuple[str, ...]
+    lies_inside: bool
+    """Whether inputs or outputs lie whole in one of them."""
     cores: int
     weight_origin: str
     """Where weights come from, and can come from again; empty if nowhere."""
@@ -135,6 +140,7 @@ def rooms_of(machine: Machine) -> Rooms:
     return Rooms(
         rooms=tuple(rooms),
         missing_ways=tuple(_missing_ways(places)),
+        lies_inside=machine.given != NOTHING_GIVEN,
         cores=places.cores,
         weight_origin=_weight_origin(places),
     )
@@ -174,6 +180,8 @@ def verdict(rooms: Rooms, weight_bytes: int, activation_bytes: int) -> Verdict:
     Where inputs and results of the array lie in two memories, each is asked to hold all of the
     activations: then any way to share them fits.
     """
+    if rooms.lies_inside:
+        return Verdict(fits=False, fits_together=False, obstacle=LIES_INSIDE)
     together = weight_bytes + activation_bytes <= rooms.together_bytes
     worst = Verdict(fits=bool(rooms.rooms), fits_together=together)
     for room in rooms.rooms:
