@@ -69,6 +69,32 @@ def test_a_wrong_plan_raises(plan: tilewright.Plan, tmp_path: Path) -> None:
         tilewright.replay(file)
 
 
+def test_a_format_that_is_none_is_refused(plan: tilewright.Plan, tmp_path: Path) -> None:
+    with pytest.raises(tilewright.InputError, match="no format 'foo'") as caught:
+        tilewright.export(plan, "foo", tmp_path)  # type: ignore[arg-type]  # that is the point
+    assert caught.value.problems[0].hint == "there are csv, minimalloc, model-explorer, onnx"
+
+
+def test_a_workload_whose_sizes_do_not_fit_cannot_be_replayed(tmp_path: Path) -> None:
+    layers = [
+        f"""
+- id: {number}
+  operator_type: Conv
+  equation: O[b][k][oy][ox]+=W[k][c][fy][fx]*I[b][c][iy][ix]
+  dimension_relations: [ix=1*ox+1*fx, iy=1*oy+1*fy]
+  loop_dims: [B, K, C, OY, OX, FY, FX]
+  loop_sizes: [1, 8, {channels}, 4, 4, 1, 1]
+  operand_precision: {{W: 8, I: 8, O: 16, O_final: 8}}
+  operand_source: {{I: 0, W: {number}}}"""
+        for number, channels in enumerate((3, 9))
+    ]
+    path = tmp_path / "layers.yaml"
+    path.write_text("".join(layers))
+    made = tilewright.plan(path, "edge_tpu_like")
+    with pytest.raises(tilewright.InputError, match=r"cannot be replayed: .* 128 elements do not"):
+        tilewright.replay(made)
+
+
 class _Interrupts:
     """Interrupts a search when it comes to a step for the n-th time."""
 

@@ -7,10 +7,10 @@ import os
 from collections.abc import Iterable, Sequence
 from math import fsum
 from pathlib import Path
-from typing import Any, Literal, assert_never
+from typing import Any, Literal, assert_never, get_args
 
 from tilewright.document import make_folder, write_files, write_texts
-from tilewright.errors import InputError, Problem
+from tilewright.errors import InputError, Problem, refuse_unknown
 from tilewright.report.lives import purposes
 from tilewright.report.op_rows import OpRow, op_rows, transfer_owners
 from tilewright.report.record import PlanRecord
@@ -26,9 +26,10 @@ def export(record: PlanRecord, to: Format, folder: Path) -> list[Path]:
     """Write a plan in another tool's format into a folder, made if need be; the files written.
 
     Raises:
-        InputError: nothing can be written there; for `onnx`, the network was not read from an ONNX
-            file that is still there.
+        InputError: there is no such format, or nothing can be written there; for `onnx`, the
+            network was not read from an ONNX file that is still there.
     """
+    refuse_unknown("format", to, get_args(Format))
     match to:
         case "csv":
             texts = csv_tables(record)

@@ -6,7 +6,7 @@ it fails is the fault looked for, so that it is told as a fault of the file and 
 
 import json
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from itertools import islice
 from math import isfinite
@@ -259,6 +259,7 @@ def _reference_faults(data: Mapping[str, Any]) -> Iterator[str]:
         yield from _outside(data[key], len(buffers), key, "buffer")
     for number, edge in enumerate(data["control_edges"]):
         yield from _outside(edge, len(tasks), f"control_edges[{number}]", "task")
+    yield from _route_faults(data["routes"], spaces, engines)
     for number, task in enumerate(tasks):
         yield from _task_faults(data, task, f"task_list[{number}]")
         if task["engine"] not in engines:
@@ -269,6 +270,18 @@ def _reference_faults(data: Mapping[str, Any]) -> Iterator[str]:
         if task["kind"] == "compute":
             sizes = dims.get(task.get("op", ""), {})
             yield from _tile_faults(task, sizes, f"task_list[{number}]")
+
+
+def _route_faults(
+    routes: Sequence[Mapping[str, Any]], spaces: Container[str], engines: Container[str]
+) -> Iterator[str]:
+    for number, route in enumerate(routes):
+        for key in ("source", "target"):
+            if route[key] not in spaces:
+                yield f"routes[{number}].{key}: there is no space {route[key]!r}"
+        for key, name in (("engine", route["engine"]), *(("ports", p) for p in route["ports"])):
+            if name not in engines:
+                yield f"routes[{number}].{key}: there is no engine {name!r}"
 
 
 def _task_faults(data: Mapping[str, Any], task: Mapping[str, Any], place: str) -> Iterator[str]:

@@ -36,6 +36,7 @@ from tilewright.report.cascades import (
     macs_made_again,
 )
 from tilewright.report.improved_mapping import improved_cycles
+from tilewright.report.plan_faults import refuse_faults
 from tilewright.report.together import OpsTogether, together_of, together_of_json
 from tilewright.report.workers import left_to_vector
 
@@ -181,18 +182,26 @@ def read_record(path: str | Path) -> PlanRecord:
         text = read_text(file, MOST_BYTES)
     except InputError as error:
         raise InputError(*(replace(p, hint=p.hint or _WRITE_ONE) for p in error.problems)) from None
+    data: Any = None
     try:
         data = json.loads(text, parse_constant=_no_number)
-        if data["schema"] != SCHEMA:
-            raise KeyError("schema")
+        _refuse_another_schema(file, data["schema"])
         return record_in(data)
     except RecursionError:
         message = "is no plan that can be read: its brackets are nested too deep"
         raise InputError(Problem(file=str(file), message=message, hint=_WRITE_ONE)) from None
     except (ValueError, KeyError, TypeError, IndexError) as error:
         missing = isinstance(error, KeyError)
+        if isinstance(data, dict) and not missing:
+            refuse_faults(file, data)
         message = f"is no plan that can be read: {'no ' if missing else ''}{error}"
         raise InputError(Problem(file=str(file), message=message, hint=_WRITE_ONE)) from None
+
+
+def _refuse_another_schema(file: Path, schema: object) -> None:
+    if schema != SCHEMA:
+        message = f"is no plan that can be read: its schema is {schema!r}, and not {SCHEMA!r}"
+        raise InputError(Problem(file=str(file), message=message, hint=_WRITE_ONE))
 
 
 def _no_number(text: str) -> float:

@@ -61,6 +61,9 @@ def test_a_file_of_ours_has_no_faults() -> None:
         (["buffer_list", 0, "space"], "attic", "buffer_list[0].space: there is no space 'attic'"),
         (["task_list", 2, "engine"], "steam", "task_list[2].engine: there is no engine 'steam'"),
         (["task_list", 2, "after"], [999], "task_list[2].after: there is no task 999: there are"),
+        (["routes", 1, "engine"], "steam", "routes[1].engine: there is no engine 'steam'"),
+        (["routes", 0, "ports"], ["air"], "routes[0].ports: there is no engine 'air'"),
+        (["routes", 0, "source"], "attic", "routes[0].source: there is no space 'attic'"),
         (["results"], [-1], "results: there is no buffer -1: there are"),
         (["task_list", 3, "mapping"], 99, "task_list[3].mapping: there is no mapping 99: there"),
         (["task_list", 3, "tile", 0, 2], 0, "task_list[3].tile: "),
@@ -87,6 +90,21 @@ def test_what_is_no_number_is_no_plan(tmp_path: Path) -> None:
     path = tmp_path / "plan.json"
     path.write_text(json.dumps(changed(["totals", "cycles"], float("nan"))), "utf-8")
     with pytest.raises(InputError, match="can be read: there is NaN where a number should be"):
+        read_record(path)
+
+
+def test_what_is_no_number_is_told_with_its_place(tmp_path: Path) -> None:
+    path = tmp_path / "plan.json"
+    path.write_text(json.dumps(changed(["task_list", 1, "start_cycle"], "0")), "utf-8")
+    with pytest.raises(InputError, match=r"task_list\[1\]\.start_cycle: expected a whole number"):
+        read_record(path)
+
+
+def test_another_schema_is_told_as_such(tmp_path: Path) -> None:
+    path = tmp_path / "plan.json"
+    path.write_text(json.dumps(changed(["schema"], "tilewright-plan-9")), "utf-8")
+    told = "its schema is 'tilewright-plan-9', and not 'tilewright-plan-1'"
+    with pytest.raises(InputError, match=told):
         read_record(path)
 
 

@@ -1,6 +1,7 @@
 """Ops that only say where elements lie, scatters among them."""
 
 from collections.abc import Mapping, Sequence
+from math import prod
 from typing import Final
 
 import numpy as np
@@ -24,7 +25,10 @@ def _affine(tile: Tile) -> Sequence[Array]:
 def _reshape(tile: Tile) -> Sequence[Array]:
     if tile.index_of("I") is not None:
         return _affine(tile)
-    return [_cut(tile, tile.whole("I").reshape(tile.results[0].tensor.shape))]
+    whole, shape = tile.whole("I"), tile.results[0].tensor.shape
+    if whole.size != prod(shape):
+        raise KernelError(f"{whole.size} elements do not fill the shape {list(shape)}")
+    return [_cut(tile, whole.reshape(shape))]
 
 
 def _transpose(tile: Tile) -> Sequence[Array]:
