@@ -33,10 +33,15 @@ def with_beginning(program: Program) -> Program:
     )
 
 
+def is_beginning(task: Task) -> bool:
+    """Whether a task is that one."""
+    return task.engine == _NAME
+
+
 def without_beginning(timetable: Timetable, program: Program) -> Timetable:
     """The timetable of the program as it was, and of what was added to it."""
     scheduled = timetable.program
-    if not scheduled.tasks or scheduled.tasks[0].engine != _NAME:
+    if not scheduled.tasks or not is_beginning(scheduled.tasks[0]):
         return timetable
     tasks = [
         replace(task, after=tuple([other - 1 for other in task.after if other]))

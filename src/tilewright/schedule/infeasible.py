@@ -1,8 +1,12 @@
 """Why a program cannot be scheduled: which task, what lies where, what is missing, what helps."""
 
 from tilewright.errors import InfeasibleError, Problem
+from tilewright.schedule.beginning import is_beginning
 from tilewright.schedule.claims import StuckError
 from tilewright.schedule.tables import Tables
+
+_GIVEN = "the inputs that lie there from the start need"
+_FROM_OUTSIDE = "let them come from outside: leave `inputs` out of `given` in the machine file"
 
 _NAMED = 8
 """So many buffers are named, the largest first."""
@@ -31,10 +35,9 @@ def too_large(tables: Tables) -> InfeasibleError | None:
         for name, needed in smallest.items()
         if needed
     ]
-    last = shown[-1]
-    shown[-1] = Problem(
-        message=last.message, hint="\n".join((*hints, "or cut the op into smaller tiles"))
-    )
+    is_given = len(problems) == 1 and problems[0].message.startswith(_GIVEN)
+    hints.append(f"or {_FROM_OUTSIDE if is_given else 'cut the op into smaller tiles'}")
+    shown[-1] = Problem(message=shown[-1].message, hint="\n".join(hints))
     return InfeasibleError(*shown)
 
 
@@ -84,9 +87,12 @@ def _short_bytes(tables: Tables, error: StuckError, pad: int) -> int:
 def _own_operands(tables: Tables, task: int, pad: int, roots: list[int]) -> Problem:
     needed = _stacked_bytes(tables, roots)
     room = tables.room_bytes[pad]
+    tasks = tables.program.tasks
+    is_given = task < len(tasks) and is_beginning(tasks[task])
+    who = _GIVEN if is_given else f"{_task(tables, task)}: its operands need"
     return Problem(
         message=(
-            f"{_task(tables, task)}: its operands need {needed:,} B of "
+            f"{who} {needed:,} B of "
             f"'{tables.scratchpads[pad]}' at once, {needed - room:,} B more than it has "
             f"({room:,} B): {_names(tables, roots)}"
         )

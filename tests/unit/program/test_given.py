@@ -138,6 +138,30 @@ def test_what_does_not_fit_whole_is_refused() -> None:
         plan(network(), small)
 
 
+def test_inputs_that_do_not_fit_together_are_refused() -> None:
+    """Each of them fits, with its op beside it."""
+    with pytest.raises(InfeasibleError) as refusal:
+        plan(network(), machine(INPUTS, 480))
+    assert str(refusal.value).splitlines() == [
+        "the inputs that lie there from the start need 512 B of 'buffer' at once, 32 B more than "
+        "it has (480 B): first 256 B, late 256 B",
+        "  hint: 'buffer' would have to be 512 B at least",
+        "  hint: or let them come from outside: leave `inputs` out of `given` in the machine file",
+    ]
+
+
+def test_an_input_that_is_read_late_may_wait_outside_and_that_is_counted() -> None:
+    """700 B hold both inputs, and not what is made of the first one beside them."""
+    found = plan(network(), machine(BOTH, 700))
+    refuse(verify(found.timetable, network(), machine=found.machine))
+    program = found.program
+    given = [n for n in program.given if program.buffers[n].space == "buffer"]
+    assert [program.buffers[n].name for n in given] == ["first", "late"]
+    assert all(buffer_lives(found.timetable)[n][0] == 0 for n in given)
+    # The late one goes and comes back.
+    assert found.outside_bytes == 304 + 2 * 256
+
+
 def test_cores_with_scratchpads_of_their_own_have_no_place_for_it() -> None:
     data = marked(sound_machine()) | {
         "core_count": 2,
