@@ -17,11 +17,8 @@ from tilewright.cli_names import (
     FILE,
     MACHINE,
     NETWORK,
-    machine_names,
-    role_of,
     roles,
     told_apart,
-    zoo_names,
 )
 from tilewright.cli_support import (
     BITS_OPTION,
@@ -36,6 +33,7 @@ from tilewright.cli_support import (
     sizes,
 )
 from tilewright.errors import InputError, Problem
+from tilewright.roles import machine_names, role_of, zoo_names
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})

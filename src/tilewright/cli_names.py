@@ -2,14 +2,12 @@
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Literal
 
 import click
 from click.shell_completion import CompletionItem
 
 from tilewright.errors import InputError, Problem
-
-Role = Literal["network", "machine"]
+from tilewright.roles import machine_names, mistaken, role_of, zoo_names
 
 
 class Completed(click.ParamType[str]):
@@ -29,49 +27,10 @@ class Completed(click.ParamType[str]):
         return fitting or [CompletionItem(incomplete, type="file")]
 
 
-def zoo_names() -> Sequence[str]:
-    """Networks of the zoo."""
-    from tilewright.network.zoo import names
-
-    return names()
-
-
-def machine_names() -> Sequence[str]:
-    """Machines of the library."""
-    from tilewright.machine.load import library_names
-
-    return library_names()
-
-
 NETWORK = Completed(zoo_names)
 MACHINE = Completed(machine_names)
 EITHER = Completed(zoo_names, machine_names)
 FILE = Completed()
-
-
-def role_of(what: str) -> Role | None:
-    """What an argument is, if that can be told; a YAML file is opened to see."""
-    import os
-    from pathlib import Path
-
-    path = Path(what)
-    if path.suffix in (".onnx", ".tflite"):
-        return "network"
-    if path.suffix in (".yaml", ".yml"):
-        from tilewright.document import read_document
-
-        try:
-            data = read_document(path, last_key_wins=True).data
-        except InputError:
-            return None
-        return (
-            "machine" if isinstance(data, dict) else "network" if isinstance(data, list) else None
-        )
-    if os.path.isfile(what):
-        return None
-    if what in machine_names():
-        return "machine"
-    return "network" if what in zoo_names() else None
 
 
 def roles(first: str | None, second: str | None, machine: str | None) -> tuple[str, str | None]:
@@ -116,14 +75,13 @@ def told_apart(command: str, network: str, machine: str | None) -> Iterator[None
     try:
         yield
     except InputError:
+        message = mistaken(network, machine)
+        if not message:
+            raise
         is_machine = role_of(network) == "machine"
         is_network = machine is not None and role_of(machine) == "network"
-        if not (is_machine or is_network):
-            raise
-        parts = [f"{network!r} is a machine"] if is_machine else []
-        parts += [f"{machine!r} is a network"] if is_network else []
         right = (
             f"{machine if is_network else 'NETWORK'} --on {network if is_machine else 'MACHINE'}"
         )
-        message = f"{' and '.join(parts)}: the network comes first, and the machine after --on"
+        message += ": the network comes first, and the machine after --on"
         raise _misnamed(message, f"tilewright {command} {right}") from None

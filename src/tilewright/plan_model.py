@@ -5,10 +5,11 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from importlib import import_module
 from math import fsum
+from operator import index
 from pathlib import Path
-from typing import Any, Literal, get_args
+from typing import Any, Literal, SupportsIndex, get_args
 
-from tilewright.errors import refuse_unknown
+from tilewright.errors import InputError, Problem, refuse_unknown
 from tilewright.machine.model import Machine
 from tilewright.network.graph import Network
 from tilewright.placement.pack import PackOptions
@@ -25,16 +26,22 @@ from tilewright.strategy.choose import ChooseOptions
 from tilewright.strategy.patches import StripFigures
 
 PlanObjective = Goal | Literal["memory"]
+OBJECTIVES = (*get_args(Goal), "memory")
 Watcher = Callable[[str], None]
 """Is told each step of planning when it begins."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class PlanOptions:
-    """How a plan is made. `memory_limits` replaces the sizes of memories, in bytes by name."""
+    """How a plan is made. `memory_limits` replaces the sizes of memories: a mapping of names to
+    bytes, or pairs of them.
+
+    Raises:
+        InputError: there is no such objective, or `memory_limits` are no sizes by name.
+    """
 
     objective: PlanObjective = "latency"
-    memory_limits: tuple[tuple[str, int], ...] = ()
+    memory_limits: Mapping[str, int] | tuple[tuple[str, int], ...] = ()
     lpf_limit: int = 6
     """Loop factors that the mapping search of a tile permutes."""
     unrollings: int = 12
@@ -75,7 +82,27 @@ class PlanOptions:
     """Whether the plan is checked before it is returned."""
 
     def __post_init__(self) -> None:
-        refuse_unknown("objective", self.objective, (*get_args(Goal), "memory"))
+        refuse_unknown("objective", self.objective, OBJECTIVES)
+        object.__setattr__(self, "memory_limits", _pairs(self.memory_limits))
+
+
+def _pairs(limits: object) -> tuple[tuple[str, int], ...]:
+    pairs = tuple(limits.items()) if isinstance(limits, Mapping) else limits
+    if isinstance(pairs, list | tuple) and all(map(_is_size, pairs)):
+        return tuple((name, index(size)) for name, size in pairs)
+    message = f"memory_limits: {limits!r} is no mapping of names of memories to bytes"
+    raise InputError(Problem(message=message, hint='such as memory_limits={"sram": 65536}'))
+
+
+def _is_size(pair: object) -> bool:
+    return (
+        isinstance(pair, list | tuple)
+        and len(pair) == 2
+        and isinstance(pair[0], str)
+        and isinstance(pair[1], SupportsIndex)
+        and not isinstance(pair[1], bool)
+        and index(pair[1]) >= 1
+    )
 
 
 def outside_bytes(program: Program) -> int:

@@ -1,6 +1,9 @@
 """What `import tilewright` offers: values, files and names alike; messages at once."""
 
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -67,6 +70,58 @@ def test_a_wrong_plan_raises(plan: tilewright.Plan, tmp_path: Path) -> None:
     file.write_text(file.read_text().replace('"energy_pj":', '"energy_pj":1', 1))
     with pytest.raises(tilewright.LimitError):
         tilewright.replay(file)
+
+
+def refused(call: Callable[[], object]) -> tuple[str, str]:
+    with pytest.raises(tilewright.InputError) as caught:
+        call()
+    (problem,) = caught.value.problems
+    return problem.message, problem.hint
+
+
+def test_arguments_that_changed_places_are_told_apart() -> None:
+    told = "'edge_tpu_like' is a machine and 'lenet5' is a network: the network comes first, "
+    for function in (tilewright.plan, tilewright.map_network, tilewright.fit):
+        name = getattr(function, "__name__", "")
+        assert refused(partial(function, "edge_tpu_like", "lenet5")) == (
+            told + "then the machine",
+            f"tilewright.{name}('lenet5', 'edge_tpu_like')",
+        )
+
+
+def test_arguments_of_another_type_are_refused() -> None:
+    plan: Any = tilewright.plan
+    load: Any = tilewright.load_network
+    machine = tilewright.load_machine("npe8")
+    assert refused(lambda: plan("lenet5", "npe8", "energy")) == (
+        "options is PlanOptions, and not 'energy'",
+        "objective='energy'",
+    )
+    assert refused(lambda: plan(machine, "npe8")) == (
+        "network is a Network, a file or a name, and not of type Machine",
+        "",
+    )
+    assert refused(lambda: plan("lenet5", None))[0].startswith("machine is a Machine, a file")
+    assert refused(lambda: load("lenet5", bits="8")) == (
+        "bits: '8' is no whole number",
+        "such as bits=8",
+    )
+    assert refused(lambda: load("lenet5", dims={"batch": "2"}))[0] == (
+        "dims: 'batch': '2' is no size by name"
+    )
+    assert refused(lambda: load("lenet5", dims=["batch"]))[0] == (
+        "dims: ['batch'] is no mapping of names to sizes"
+    )
+
+
+def test_memory_limits_are_a_mapping_or_pairs() -> None:
+    options: Any = tilewright.PlanOptions
+    pairs = (("sram_2MB", 4000),)
+    assert options(memory_limits={"sram_2MB": 4000}) == options(memory_limits=pairs)
+    for wrong in ({"sram_2MB": "4 KiB"}, "sram_2MB", 4000, {"sram_2MB": 0}, (("sram_2MB",),)):
+        message, hint = refused(partial(options, memory_limits=wrong))
+        assert message == f"memory_limits: {wrong!r} is no mapping of names of memories to bytes"
+        assert hint == 'such as memory_limits={"sram": 65536}'
 
 
 def test_a_format_that_is_none_is_refused(plan: tilewright.Plan, tmp_path: Path) -> None:

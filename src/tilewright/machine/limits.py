@@ -1,13 +1,16 @@
 """Machines with smaller or larger memories."""
 
+from collections.abc import Mapping
 from dataclasses import replace
 
 from tilewright.errors import InputError, Problem
 from tilewright.machine.model import Machine, Memory
 
 
-def with_memory_limits(machine: Machine, limits: tuple[tuple[str, int], ...]) -> Machine:
-    """The machine with other memory sizes.
+def with_memory_limits(
+    machine: Machine, limits: Mapping[str, int] | tuple[tuple[str, int], ...]
+) -> Machine:
+    """The machine with other memory sizes, in bytes by name.
 
     Raises:
         InputError: there is no such memory.

@@ -5,6 +5,7 @@ import stat
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
+from typing import SupportsIndex
 
 from tilewright.errors import InputError, Problem
 from tilewright.garbage import without_garbage_collection
@@ -30,10 +31,33 @@ def load_network(
     Raises:
         InputError: the network cannot be read; every reason is in it.
     """
+    _refuse_wrong_types(dims or {}, bits)
     reading = read_network(str(name_or_path), dims=dims or {}, bits=bits)
     if reading.network is None:
         raise InputError(*(p for p in reading.problems if p.severity == "error"))
     return reading.network
+
+
+def _refuse_wrong_types(dims: object, bits: object) -> None:
+    """Raise InputError unless dims are whole numbers by name, and bits one or None."""
+    wrong = []
+    if bits is not None and not _is_whole(bits):
+        wrong.append(Problem(message=f"bits: {bits!r} is no whole number", hint="such as bits=8"))
+    hint = 'such as dims={"batch": 2}'
+    if not isinstance(dims, Mapping):
+        wrong.append(Problem(message=f"dims: {dims!r} is no mapping of names to sizes", hint=hint))
+    else:
+        wrong += [
+            Problem(message=f"dims: {name!r}: {size!r} is no size by name", hint=hint)
+            for name, size in dims.items()
+            if not (isinstance(name, str) and _is_whole(size))
+        ]
+    if wrong:
+        raise InputError(*wrong)
+
+
+def _is_whole(value: object) -> bool:
+    return isinstance(value, SupportsIndex) and not isinstance(value, bool)
 
 
 @without_garbage_collection()
