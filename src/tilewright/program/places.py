@@ -24,9 +24,14 @@ from tilewright.machine.model import (
 )
 from tilewright.machine.sharing import assumed_sharing
 from tilewright.program.model import Engine, Route, Space
+from tilewright.program.transfer_ports import (
+    READ,
+    WRITE,
+    outer_port,
+    transfer_port,
+    widest_port,
+)
 
-READ: tuple[Direction, ...] = ("tl", "th")
-WRITE: tuple[Direction, ...] = ("fh", "fl")
 ONCE = ("sensor", "noc")
 """Kinds of source that hand out every value once."""
 
@@ -314,7 +319,7 @@ def _lanes(machine: Machine, space: Space, dma: tuple[DmaEngine, ...]) -> tuple[
     They have as many lanes as transfers can go on at the same time.
     """
     memory = next(m for m in machine.memories if m.name == space.memory)
-    read, write = widest_port(memory, READ), widest_port(memory, WRITE)
+    read, write = outer_port(memory, reads=True), outer_port(memory, reads=False)
     first = read or write
     if first is None:
         raise InputError(Problem(message=f"memory {memory.name!r} has no port", file=""))
@@ -363,12 +368,6 @@ def _as_memory(machine: Machine, end: End) -> Memory:
         write_pj=bits * end.pj_per_bit,
         role="external",
     )
-
-
-def widest_port(memory: Memory, directions: tuple[Direction, ...]) -> Port | None:
-    """The widest port for one of some directions, of whatever operand."""
-    found = [p for p in memory.ports if any(use in directions for _, use in p.uses)]
-    return max(found, key=lambda port: port.bits_per_cycle, default=None)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -463,9 +462,12 @@ def _side(
             return None
         bits = end.bits_per_cycle or 2**20
         return _Side(bits_per_cycle=bits, pj_per_byte=8 * end.pj_per_bit, port=())
+    levels: dict[str, Memory | End] = {end.name: end for end in (*machine.sources, *machine.sinks)}
+    levels |= {memory.name: memory for memory in machine.memories}
     memory = next(m for m in machine.memories if m.name == space.memory)
-    port = widest_port(memory, READ if reads else WRITE)
-    if port is None:
+    port = transfer_port(machine, memory, levels[other.memory], reads=reads)
+    whole = widest_port(memory, READ if reads else WRITE)
+    if port is None or whole is None:
         return None
     energy = memory.read_pj if reads else memory.write_pj
     dma, ports = ways
@@ -473,6 +475,7 @@ def _side(
     held = (ports[space.name][0 if reads else 1].name,) if is_held else ()
     return _Side(
         bits_per_cycle=port.bits_per_cycle // (_fed_at_once(port, dma) if is_held else 1),
-        pj_per_byte=8 * energy / port.bits_per_cycle,
+        # Energy is given for an access of the whole width.
+        pj_per_byte=8 * energy / whole.bits_per_cycle,
         port=held,
     )

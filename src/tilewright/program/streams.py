@@ -12,7 +12,8 @@ from tilewright.machine.model import OUTPUT_OPERAND, Direction, Memory, Port
 from tilewright.mapping.constraints import DEFAULT_LINKS
 from tilewright.mapping.hierarchy import Hierarchy
 from tilewright.program.model import Space
-from tilewright.program.places import READ, Places, engine_of, queue_of, widest_port
+from tilewright.program.places import Places, engine_of, queue_of
+from tilewright.program.transfer_ports import READ, widest_port
 from tilewright.records import quickly_made
 
 CARRIERS: Final[Mapping[str, str]] = dict(DEFAULT_LINKS)

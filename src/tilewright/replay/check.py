@@ -30,6 +30,7 @@ from tilewright.replay.check_tiles import tile_problems, tiles_of
 from tilewright.replay.check_time import time_problems
 from tilewright.replay.check_transfers import transfer_problems
 from tilewright.replay.check_twice import twice_problems
+from tilewright.replay.check_widths import width_problems
 
 MOST_SHOWN = 50
 """One fault can have thousands of consequences; the first ones tell what it is."""
@@ -90,6 +91,8 @@ def _problems_of_network(
     yield from made_problems(timetable, network, accesses, tiles, (made, sharing))
     yield from given_problems(program, network, machine)
     yield from brick_problems(program, network, machine, accesses)
+    if machine is not None:
+        yield from width_problems(program, machine)
 
     def alone(numbers: Iterable[int]) -> Iterator[Problem]:
         """What is wrong with tasks, each looked at alone."""

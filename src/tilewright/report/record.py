@@ -11,7 +11,7 @@ from typing import Any
 
 from tilewright.document import read_text, settle
 from tilewright.errors import InputError, Problem
-from tilewright.machine.model import Machine, Memory
+from tilewright.machine.model import End, Machine, Memory
 from tilewright.mapping.search import Mapped
 from tilewright.network.counts import macs
 from tilewright.network.graph import Network
@@ -29,6 +29,7 @@ from tilewright.program.model import (
     Timetable,
     View,
 )
+from tilewright.program.transfer_ports import transfer_port
 from tilewright.report.cascades import (
     CascadeFigures,
     cascades_of,
@@ -250,28 +251,26 @@ def route_limits(
     machine: Machine, program: Program
 ) -> dict[tuple[str, str], tuple[tuple[str, int], ...]]:
     """What can be widened on each route: the engine, the port read and the port written."""
-    memories = {memory.name: memory for memory in machine.memories}
-    ends = {end.name: end.bits_per_cycle for end in (*machine.sources, *machine.sinks)}
+    levels: dict[str, Memory | End] = {end.name: end for end in (*machine.sources, *machine.sinks)}
+    levels |= {memory.name: memory for memory in machine.memories}
     dma = {engine.name: engine.bits_per_cycle for engine in machine.dma}
     found = {}
     for route in program.routes:
         bits = dma.get(route.engine, dma.get(route.engine.rpartition(".")[0], 0))
         passed = [(route.engine, bits)] if bits else []
-        for name, directions in ((route.source, ("tl", "th")), (route.target, ("fh", "fl"))):
-            space = program.space[name]
-            if space.memory in memories:
-                passed.append(_widest(memories[space.memory], space, directions))
-            elif ends.get(name):
-                passed.append((name, ends[name] or 0))
+        both = program.space[route.source], program.space[route.target]
+        for space, other, reads in ((*both, True), (*both[::-1], False)):
+            level, beyond = levels.get(space.memory), levels.get(other.memory)
+            if isinstance(level, End):
+                passed += [(space.name, level.bits_per_cycle)] if level.bits_per_cycle else []
+            elif level is not None and beyond is not None:
+                port = transfer_port(machine, level, beyond, reads=reads)
+                if port is None:
+                    continue
+                owner = space.name if space.kind == "external" else space.memory
+                passed.append((f"{owner}.{port.name}", port.bits_per_cycle))
         found[route.source, route.target] = tuple(passed)
     return found
-
-
-def _widest(memory: Memory, space: Space, directions: Sequence[str]) -> tuple[str, int]:
-    ports = [p for p in memory.ports if any(use in directions for _, use in p.uses)]
-    port = max(ports, key=lambda p: p.bits_per_cycle)
-    owner = space.name if space.kind == "external" else space.memory
-    return f"{owner}.{port.name}", port.bits_per_cycle
 
 
 def record_in(data: Mapping[str, Any]) -> PlanRecord:

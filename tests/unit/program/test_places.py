@@ -8,9 +8,11 @@ from tests.machine_builder import machine_of, marked, sound_machine
 from tests.small_machines import Small, small_machine
 
 from tilewright.machine.load import library_names, load_machine
-from tilewright.machine.model import Machine, Memory, Port
-from tilewright.program.model import Route
+from tilewright.machine.model import End, Machine, Memory, Port
+from tilewright.program.model import Program, Route
 from tilewright.program.places import places_of, remedy
+from tilewright.replay.check_widths import width_problems
+from tilewright.report.record import route_limits
 
 
 def routes(machine: str) -> dict[tuple[str, str], Route]:
@@ -183,6 +185,95 @@ def test_the_widest_engine_serves_wherever_it_is_listed() -> None:
         assert places.routes["ddr", "bank"].engine == "wide"
         # The DRAM's port of 32 bit feeds one transfer of the wide engine, not four narrow ones.
         assert {e.count for e in places.engines if e.name.startswith("ddr.")} == {1}
+
+
+def split_ports(**bits: int) -> Machine:
+    """The sound machine with a port of some bits for each use of the bank, such as `fh_I1`."""
+    data = marked(sound_machine())
+    bank = data["memories"]["bank"]
+    common = bank["ports"][0]
+    bank["ports"] = []
+    for use in common["allocation"]:
+        operand, direction = use.split(", ")
+        width = bits.get(f"{direction}_{operand}", bits.get(direction, 64))
+        kind = "write" if direction in ("fh", "fl") else "read"
+        bank["ports"].append(
+            {"name": use, "type": kind, "bandwidth_max": f"{width} bit", "allocation": [use]}
+        )
+    return machine_of(data)
+
+
+def test_what_comes_from_above_goes_over_ports_for_that() -> None:
+    # The DRAM has 32 bit; the array's own ports of the bank are wide, and no transfer takes them.
+    on = split_ports(fh=8, th=16, tl=512, fl=256)
+    found = places_of(on).routes
+    assert found["ddr", "bank"].bytes_per_cycle == 1
+    assert found["bank", "ddr"].bytes_per_cycle == 2
+    assert limits_of(on) == {
+        ("ddr", "bank"): (("ddr.both", 32), ("bank.I1, fh", 8)),
+        ("bank", "ddr"): (("bank.O, th", 16), ("ddr.both", 32)),
+    }
+
+
+def test_of_several_ports_for_a_side_the_widest_serves() -> None:
+    found = places_of(split_ports(fh=8, fh_I2=16, fl=64)).routes
+    assert found["ddr", "bank"].bytes_per_cycle == 2
+
+
+def test_a_source_fills_a_memory_over_a_port_for_its_operands() -> None:
+    on = split_ports(fh=8, fh_I1=24, fl=64)
+    on = replace(on, shared=(), cores=(replace(on.cores[0], memories=on.cores[0].memories[:-1]),))
+    ends = [
+        End(name=n, kind="rom", memory="bank", operands=(o,), bits_per_cycle=None, pj_per_bit=0)
+        for n, o in (("data", "I1"), ("rom", "I2"))
+    ]
+    found = places_of(replace(on, sources=tuple(ends))).routes
+    assert found["data", "bank"].bytes_per_cycle == 3
+    assert found["rom", "bank"].bytes_per_cycle == 1
+
+
+def test_the_other_side_serves_only_where_one_has_no_port() -> None:
+    on = split_ports(fl=16)
+    (core,) = on.cores
+    bank = next(m for m in core.memories if m.name == "bank")
+    left = tuple(port for port in bank.ports if not port.name.endswith("fh"))
+    memories = tuple(replace(m, ports=left) if m is bank else m for m in core.memories)
+    on = replace(on, cores=(replace(core, memories=memories),))
+    assert places_of(on).routes["ddr", "bank"].bytes_per_cycle == 2
+
+
+def test_the_energy_of_a_byte_does_not_hang_on_the_port() -> None:
+    # 12.8 pJ for an access of the widest port of 512 bit that is read, or of 64 that is written.
+    found = places_of(split_ports(fh=8, th=16, tl=512, fl=64)).routes
+    assert found["bank", "ddr"].read_pj_per_byte == pytest.approx(12.8 / 64)
+    assert found["ddr", "bank"].write_pj_per_byte == pytest.approx(12.8 / 8)
+
+
+def test_the_checker_knows_how_wide_a_way_is() -> None:
+    narrow, wide = split_ports(fh=8), split_ports(fh=64)
+    for on in (narrow, wide, *(load_machine(name) for name in library_names())):
+        assert list(width_problems(program_of(on), on)) == []
+    (problem,) = width_problems(program_of(wide), narrow)
+    assert problem.message == (
+        "the way from ddr to bank moves 32 bits a cycle, and bank is written there with 8 at most"
+    )
+
+
+def program_of(on: Machine) -> Program:
+    """A program that does nothing, with all spaces and ways of a machine."""
+    places = places_of(on)
+    return Program(
+        name=on.name,
+        spaces=places.spaces,
+        engines=places.engines,
+        routes=tuple(places.routes.values()),
+        buffers=(),
+        tasks=(),
+    )
+
+
+def limits_of(on: Machine) -> dict[tuple[str, str], tuple[tuple[str, int], ...]]:
+    return route_limits(on, program_of(on))
 
 
 def test_of_two_engines_alike_one_takes_what_comes_and_one_what_goes() -> None:
