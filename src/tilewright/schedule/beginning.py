@@ -14,8 +14,8 @@ _NAME = "what is given"
 
 def with_beginning(program: Program) -> Program:
     """The program with such a task; the same where nothing is given in a scratchpad."""
-    spaces = program.space
-    inside = [n for n in program.given if spaces[program.buffers[n].space].kind == "scratchpad"]
+    pads = [space.name for space in program.spaces if space.kind == "scratchpad"]
+    inside = [number for number in program.given if program.buffers[number].space in pads]
     if not inside:
         return program
     made = tuple(Access(number, program.buffers[number].box) for number in inside)

@@ -101,9 +101,10 @@ def buffer_lives(timetable: Timetable) -> dict[int, Life]:
     program, end = timetable.program, max(1, timetable.cycles)
     roots = [program.root(number) for number in range(len(program.buffers))]
     lives = spans_of(program, timetable.slots, roots)
+    pads = [space.name for space in program.spaces if space.kind == "scratchpad"]
     for number in program.given:
         root = roots[number]
-        is_inside = program.space[program.buffers[root].space].kind == "scratchpad"
+        is_inside = program.buffers[root].space in pads
         lives[root] = 0, lives.get(root, (0, 1))[1] if is_inside else end
     for number in program.results:
         root = roots[number]

@@ -75,8 +75,8 @@ def space_numbers(program: Program) -> list[int]:
 
 def given_outside(program: Program) -> tuple[int, ...]:
     """What is given, and not in a scratchpad, where its place is used again."""
-    spaces, buffers = program.space, program.buffers
-    return tuple([n for n in program.given if spaces[buffers[n].space].kind != "scratchpad"])
+    pads = [space.name for space in program.spaces if space.kind == "scratchpad"]
+    return tuple([n for n in program.given if program.buffers[n].space not in pads])
 
 
 def is_memory(space: Space) -> bool:
