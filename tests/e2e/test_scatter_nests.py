@@ -186,3 +186,33 @@ def test_the_users_workload_plans() -> None:
     # pool behind them reads, and 4.
     macs = 16 * 900 * 9 + 32 * 16 * 144 * 9 + 64 * 32 * 16 * 9
     assert plan["totals"]["cycles"] >= macs / 8
+
+
+def test_inputs_that_come_past_the_scratchpads_are_paid_for_beside_padding(tmp_path: Path) -> None:
+    """Convolutions whose inputs stream from a DRAM: tiles at borders read less than others."""
+    head = "equation: O[b][k][oy][ox]+=W[k][c][fy][fx]*I[b][c][iy][ix]"
+    tail = "operand_precision: {W: 8, I: 8, O: 16, O_final: 8}"
+    path = tmp_path / "layers.yaml"
+    path.write_text(
+        f"""
+- id: 0
+  operator_type: Conv
+  {head}
+  dimension_relations: [ox=2*ix+1*fx, oy=2*iy+1*fy]
+  loop_dims: [B, K, C, IY, IX, FY, FX]
+  loop_sizes: [1, 8, 3, 16, 16, 3, 3]
+  {tail}
+  operand_source: {{I: 0, W: 0}}
+- id: 1
+  operator_type: Conv
+  {head}
+  dimension_relations: [ix=1*ox+1*fx, iy=1*oy+1*fy]
+  loop_dims: [B, K, C, OY, OX, FY, FX]
+  loop_sizes: [1, 8, 8, 7, 7, 3, 3]
+  {tail}
+  operand_source: {{I: 0, W: 1}}
+""",
+        encoding="utf-8",
+    )
+    machine = Path(__file__).parents[1] / "inputs_past_scratchpads.yaml"
+    assert answer("plan", str(path), "--on", str(machine), "--objective", "memory")["checked"]
