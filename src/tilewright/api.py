@@ -7,7 +7,7 @@ from pathlib import Path
 
 from tilewright import plan_fit, planner
 from tilewright.errors import InputError, Problem
-from tilewright.machine.load import load_machine
+from tilewright.machine.load import load_machine, load_sound_machine
 from tilewright.machine.model import Machine
 from tilewright.mapping import network as mapped
 from tilewright.network.graph import Network
@@ -32,7 +32,8 @@ def plan(
     then is returned, marked as `interrupted`.
 
     Raises:
-        InputError: a file cannot be read, or an option cannot be meant.
+        InputError: a file cannot be read, an option cannot be meant, or an operand cannot get where
+            it must on a machine that is given by its file.
         InfeasibleError: there is no plan; the message says why, and what would help.
     """
     options = PlanOptions() if options is None else options
@@ -42,7 +43,11 @@ def plan(
     if objective is not None:
         options = replace(options, objective=objective)
     with _told_apart("plan", network, machine):
-        graph, whole = network_of(network), machine_of(machine)
+        graph = network_of(network)
+        if isinstance(machine, str | Path):
+            whole = load_sound_machine(machine)
+        else:
+            whole = machine_of(machine)
     return planner.plan(graph, whole, options, watcher)
 
 

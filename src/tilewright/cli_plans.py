@@ -72,7 +72,7 @@ def plan_(  # noqa: PLR0913  # one parameter per flag
 
     def run() -> None:
         from tilewright.machine.limits import with_memory_limits
-        from tilewright.machine.load import load_machine
+        from tilewright.machine.load import load_sound_machine
         from tilewright.machine.order import order_named
         from tilewright.mapping.obstacles import refuse_impossible
         from tilewright.network.load import load_network
@@ -81,7 +81,7 @@ def plan_(  # noqa: PLR0913  # one parameter per flag
         sized = _byte_sizes(limits)
         with told_apart("plan", network, machine):
             graph = load_network(network, dims=sizes(dims), bits=bits)
-            whole = load_machine(machine)
+            whole = load_sound_machine(machine)
         # The planner looks, too: here, a refusal need not wait until it is imported.
         with order_named(whole):
             refuse_impossible(graph, with_memory_limits(whole, sized))

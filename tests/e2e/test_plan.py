@@ -12,10 +12,11 @@ import numpy as np
 import onnx
 import pytest
 from click.testing import CliRunner, Result
+from tests.machine_builder import marked, sound_machine
 
 from tilewright import load_machine, load_network, plan
 from tilewright.cli import tilewright
-from tilewright.errors import InfeasibleError
+from tilewright.errors import InfeasibleError, InputError
 from tilewright.machine.load import library_names
 from tilewright.planner import PlanOptions
 from tilewright.program.places import places_of
@@ -270,3 +271,19 @@ def test_the_tiles_of_a_plan_take_what_units_get_together_once(tmp_path: Path) -
     slower, faster = (plan("ds_cnn", str(machine)) for machine in (apart, together))
     assert faster.cycles < slower.cycles
     assert sum(faster.energy_pj.values()) < sum(slower.energy_pj.values())
+
+
+def test_a_machine_that_nothing_can_fill_is_refused_as_check_refuses_it(tmp_path: Path) -> None:
+    data = marked(sound_machine())
+    uses = data["memories"]["bank"]["ports"][0]["allocation"]
+    uses.remove("I1, fh")
+    path = tmp_path / "unfilled.yaml"
+    path.write_text(json.dumps(data))
+    missing = "no `fh` port: nothing can fill it with inputs from ddr"
+    for outcome in (invoke("check", str(path)), run("lenet5", "--on", str(path), "--bits", "8")):
+        assert outcome.exit_code == 2
+        assert missing in outcome.output
+    with pytest.raises(InputError, match="nothing can fill it with inputs from ddr"):
+        plan("lenet5", path)
+    # What else asks for the machine may read it.
+    assert load_machine(path).name == "plover"

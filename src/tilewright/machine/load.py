@@ -1,6 +1,7 @@
 """Loading a machine by file or by name, and checking it."""
 
 import os
+from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
 
@@ -40,8 +41,25 @@ def load_machine(name_or_path: str | Path) -> Machine:
         InputError: the file cannot be understood. What is understood but cannot work, such as a
             memory that nothing fills, is left to `check_machine` and to the steps that need it.
     """
+    return _machine_of(reading_of(name_or_path), [])
+
+
+def load_sound_machine(name_or_path: str | Path) -> Machine:
+    """Read a machine on which every operand can get where it must, as a plan needs it.
+
+    Raises:
+        InputError: the file cannot be understood, or an operand cannot move: see `check_machine`.
+    """
+    from tilewright.machine.datapath import data_path_problems
+
     reading = reading_of(name_or_path)
-    errors = [p for p in reading.problems if p.severity == "error"]
+    return _machine_of(reading, data_path_problems(reading))
+
+
+def _machine_of(reading: MachineReading, more: Iterable[Problem]) -> Machine:
+    """What was read, if nothing in it is wrong."""
+    problems = in_file_order([*reading.problems, *more])
+    errors = [p for p in problems if p.severity == "error"]
     if errors or reading.machine is None:
         raise InputError(*errors)
     if Path(reading.machine.source).parent == _LIBRARY:
