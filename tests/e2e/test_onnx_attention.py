@@ -145,7 +145,7 @@ def test_products_of_heads_that_share_keys_are_counted_for_each_query(tmp_path: 
 
 @pytest.mark.slow
 def test_a_plan_of_attention_is_right(tmp_path: Path) -> None:
-    network = load_network(written(NODES["three axes"], tmp_path))
+    network = load_network(written(NODES["three axes"], tmp_path), bits=16)
     plan = tilewright.plan(network, tilewright.load_machine("seneca"))
     assert verify(plan.timetable, network).agrees
 

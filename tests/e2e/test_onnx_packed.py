@@ -82,7 +82,7 @@ def test_all_that_lies_packed_is_counted(tmp_path: Path) -> None:
 
 def test_a_plan_moves_packed_weights_and_computes_with_unpacked_ones(tmp_path: Path) -> None:
     network = load_network(product(tmp_path, 4, "packed"))
-    plan = tilewright.plan(network, tilewright.load_machine("ethos_u65_256"))
+    plan = tilewright.plan(network, tilewright.load_machine("eyeriss_like"))
     assert verify(plan.timetable, network).agrees
 
 

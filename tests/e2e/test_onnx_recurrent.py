@@ -113,7 +113,7 @@ def test_a_first_state_of_zeros_costs_no_products(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_a_plan_of_a_layer_is_right(tmp_path: Path) -> None:
-    network = load_network(written(Layer(op="RNN", directions=2), tmp_path))
+    network = load_network(written(Layer(op="RNN", directions=2), tmp_path), bits=16)
     plan = tilewright.plan(network, tilewright.load_machine("seneca"))
     assert verify(plan.timetable, network).agrees
 

@@ -41,6 +41,15 @@ def bricked_axes(network: Network) -> dict[str, int]:
     return found
 
 
+def passed_on_in_sums(program: Program, network: Network) -> set[str]:
+    """Results to which the task that makes them applies another op: they are never a map, only
+    sums on their way."""
+    applied = {task.op: task.fused for task in program.tasks if task.fused}
+    made = {op.name: [result.tensor for result in op.outputs] for op in network.ops}
+    chains = ((first, *fused) for first, fused in applied.items())
+    return {tensor for chain in chains for op in chain[:-1] for tensor in made.get(op, ())}
+
+
 def _channels(maker: Op, tensor: str) -> int | None:
     """The first axis along which an op makes other channels."""
     for result in maker.outputs:
@@ -57,7 +66,8 @@ def brick_problems(
     """Boxes that begin or end inside a brick: those that tasks compute with, and their buffers'."""
     if machine is None or all(core.model is None for core in machine.cores):
         return
-    axes = bricked_axes(network)
+    passed_on = passed_on_in_sums(program, network)
+    axes = {name: axis for name, axis in bricked_axes(network).items() if name not in passed_on}
     names = list(accesses.tensor_numbers)
     axis = np.array([axes.get(name, -1) for name in names], dtype=np.int64)
     axis = axis[accesses.tensors[accesses.buffer]]

@@ -7,11 +7,13 @@ from functools import cache
 import pytest
 
 import tilewright
+from tilewright.machine.limits import with_memory_limits
 from tilewright.network.graph import Network
 from tilewright.network.zoo import layers
 from tilewright.planner import Plan, PlanOptions, plan
 from tilewright.program.model import Access, Program
 from tilewright.replay.check import problems
+from tilewright.replay.verify import verify
 
 
 def tower(channels: int) -> Network:
@@ -79,3 +81,16 @@ def test_other_machines_cut_maps_anywhere() -> None:
     made = plan(tower(48), plain, PlanOptions(objective="memory"))
     found = channel_ranges(made.program, "first") | channel_ranges(made.program, "deep")
     assert any(begin % 16 or end % 16 for begin, end in found)
+
+
+@pytest.mark.parametrize("size_bytes", [256, 1024])
+def test_sums_to_which_another_op_is_applied_are_no_map(size_bytes: int) -> None:
+    """The planner cut them between rows of channels, as their result lies, and was refused."""
+    net = layers.draft("fused", 8)
+    sums = layers.conv(
+        net, "sums", layers.given(net, "x", (1, 512, 4, 4)), 32, layers.square(3, 1, 1)
+    )
+    network = net.finish(layers.activation(net, "result", sums))
+    limited = with_memory_limits(tilewright.load_machine("ethos_u65_256"), (("sram", size_bytes),))
+    made = plan(network, limited)
+    assert verify(made.timetable, network, machine=limited).agrees
