@@ -5,7 +5,6 @@ import pytest
 from tilewright import load_machine, load_network, plan
 from tilewright.machine.limits import with_memory_limits
 
-
 SMALL_STEPS = pytest.mark.xfail(
     reason="with maps cut between bricks the search stops at a plan of few tasks", strict=True
 )
