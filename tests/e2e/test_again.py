@@ -93,7 +93,7 @@ def test_a_seventh_of_the_largest_map_is_enough() -> None:
 
 @pytest.mark.slow
 def test_a_thorough_search_finds_a_plan_where_there_seemed_to_be_none() -> None:
-    size_bytes = 2_500
+    size_bytes = 2_000
     with pytest.raises(InfeasibleError):
         plan(gated(), with_sram(size_bytes))
     made = plan(gated(), with_sram(size_bytes), PlanOptions(thorough=True))
