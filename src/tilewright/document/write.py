@@ -1,7 +1,6 @@
 """Writing text files; where one cannot be written is told like any other wrong argument."""
 
 import os
-import shutil
 import stat
 import threading
 from collections.abc import Iterator, Mapping
@@ -87,13 +86,20 @@ def _write_together(folder: Path, files: list[tuple[Path, bytes]]) -> None:
             unfinished.rename(finished)
             _put_in_place(finished)
     finally:
-        shutil.rmtree(unfinished, ignore_errors=True)
+        _remove(unfinished)
 
 
 def _put_in_place(finished: Path) -> None:
     for path in sorted(finished.iterdir()):
         path.replace(finished.parent / path.name)
     finished.rmdir()
+
+
+def _remove(unfinished: Path) -> None:
+    with suppress(OSError):
+        for path in unfinished.iterdir():
+            path.unlink()
+        unfinished.rmdir()
 
 
 def settle(folder: Path) -> None:
@@ -107,7 +113,7 @@ def settle(folder: Path) -> None:
             if left.name.endswith(_FINISHED):
                 _put_in_place(left)
             else:
-                shutil.rmtree(left, ignore_errors=True)
+                _remove(left)
 
 
 def _is_running(process: str) -> bool:

@@ -37,7 +37,6 @@ from tilewright.report.cascades import (
     macs_made_again,
 )
 from tilewright.report.improved_mapping import improved_cycles
-from tilewright.report.plan_faults import refuse_faults
 from tilewright.report.together import OpsTogether, together_of, together_of_json
 from tilewright.report.workers import left_to_vector
 
@@ -194,6 +193,8 @@ def read_record(path: str | Path) -> PlanRecord:
     except (ValueError, KeyError, TypeError, IndexError) as error:
         missing = isinstance(error, KeyError)
         if isinstance(data, dict) and not missing:
+            from tilewright.report.plan_faults import refuse_faults  # only for what is read
+
             refuse_faults(file, data)
         message = f"is no plan that can be read: {'no ' if missing else ''}{error}"
         raise InputError(Problem(file=str(file), message=message, hint=_WRITE_ONE)) from None
