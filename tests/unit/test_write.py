@@ -67,6 +67,16 @@ def test_a_link_is_replaced_and_not_written_through(tmp_path: Path) -> None:
     assert contents(tmp_path / "far") == {"file": "precious"}
 
 
+@pytest.mark.skipif(os.geteuid() == 0, reason="nothing is closed to root")
+def test_a_file_that_may_not_be_written_is_not_replaced(tmp_path: Path) -> None:
+    file = tmp_path / "file"
+    file.write_text("kept")
+    file.chmod(0o444)
+    with pytest.raises(InputError, match="cannot be written: Permission denied"):
+        write_text(file, "text")
+    assert contents(tmp_path) == {"file": "kept"}
+
+
 KILLED = """
 import os, signal, sys
 from pathlib import Path

@@ -51,8 +51,8 @@ def write_files(contents: Mapping[Path, bytes]) -> None:
 
     They are written into a folder of their own beside their places; when all are whole, that folder
     gets another name, and from then on they only change places. `settle` ends what a killed writer
-    began. A link is replaced and not followed. Devices, pipes, and a file in a folder that may not
-    be written into, are written where they are.
+    began. A link is replaced and not followed. Devices, pipes, and a file that may not be
+    replaced, are written where they are, or refused.
 
     Raises:
         InputError: one of them cannot be written.
@@ -134,7 +134,8 @@ def _is_written_in_place(path: Path) -> bool:
         return True
     if path.is_symlink() or not path.exists() or path.is_dir():
         return False
-    return not (path.is_file() and os.access(path.parent, os.W_OK | os.X_OK))
+    may_replace = os.access(path, os.W_OK) and os.access(path.parent, os.W_OK | os.X_OK)
+    return not (path.is_file() and may_replace)
 
 
 def refuse_unwritable(folder: Path) -> None:
